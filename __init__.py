@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from ranksight.cli._python import import_
     from ranksight.core.experiment import Experiment, Run, read
     from ranksight.counters.frames import from_dict, from_frame
-    from ranksight.model.assembly import fit
+    from ranksight.model.fit import fit
     from ranksight.model.fitted_model import Model, load
     from ranksight.reports.exporting import to_hatchet, to_xarray
     from ranksight.reports.validation import validate
@@ -23,7 +23,7 @@ _LAZY = {
     "read": "ranksight.core.experiment",
     "from_dict": "ranksight.counters.frames",
     "from_frame": "ranksight.counters.frames",
-    "fit": "ranksight.model.assembly",
+    "fit": "ranksight.model.fit",
     "import_": "ranksight.cli._python",
     "Model": "ranksight.model.fitted_model",
     "load": "ranksight.model.fitted_model",

@@ -13,7 +13,7 @@ from ranksight.analysis.diagnosis.evidence import served
 from ranksight.core.arrays import Array
 from ranksight.core.errors import InsufficientError
 from ranksight.core.experiment import Experiment
-from ranksight.model.assembly import OBSERVERS
+from ranksight.model.fit import OBSERVERS
 from ranksight.model.resource.equation import LEVELS, Machine
 from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce

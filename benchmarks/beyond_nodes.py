@@ -26,7 +26,7 @@ from ranksight.core import special
 from ranksight.core.errors import InputError, RanksightError
 from ranksight.core.experiment import Experiment, Run
 from ranksight.core.reading import READERS, Reading
-from ranksight.model.assembly import fit
+from ranksight.model.fit import fit
 
 TITLE = "More ranks than were run, over nodes and inside of them"
 TIMES = ("kernel", "rank", "time")

@@ -18,7 +18,7 @@ from ranksight.analysis.planning.cost import LEVEL, Cost
 from ranksight.analysis.planning.goal import goal
 from ranksight.analysis.planning.values import Rule
 from ranksight.core.errors import RanksightError
-from ranksight.model.assembly import model_of
+from ranksight.model.fit import model_of
 from ranksight.model.fitted_model import Model
 from ranksight.model.series.reducing import Series
 

@@ -23,7 +23,7 @@ from benchmarks.table import markdown
 from ranksight.comm.calibration import from_timings
 from ranksight.comm.readers.ipm import Ipm
 from ranksight.core.experiment import Experiment, Run
-from ranksight.model.assembly import assemble
+from ranksight.model.fit import assemble
 from ranksight.platforms import Platform, load
 
 TITLE = "Programs with a known BF_comm"

@@ -23,8 +23,8 @@ from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE, Experiment
 from ranksight.core.reading import READERS, Reading
 from ranksight.core.run import Run
-from ranksight.model.assembly import fit
 from ranksight.model.energy.predicted import parts
+from ranksight.model.fit import fit
 from ranksight.model.fitted_model import Model
 
 TITLE = "Energy"

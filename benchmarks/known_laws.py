@@ -22,7 +22,7 @@ import pandas as pd
 from benchmarks.settings import Settings, Skipped
 from benchmarks.table import markdown
 from ranksight.core.experiment import WHOLE, Experiment, Run
-from ranksight.model.assembly import fit
+from ranksight.model.fit import fit
 from ranksight.model.series.reduction import reduce
 
 TITLE = "Programs with known laws"

@@ -18,7 +18,7 @@ from benchmarks.known_laws import MACHINE, SEED, Answer, answers
 from benchmarks.resource_model import PLATFORM, PROGRAMS, _likwid, _times
 from benchmarks.settings import Settings
 from benchmarks.table import markdown
-from ranksight.model.assembly import fit
+from ranksight.model.fit import fit
 from ranksight.model.laws.law import registered
 
 COUNT = 4

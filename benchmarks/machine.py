@@ -23,7 +23,7 @@ from benchmarks.resource_model import _likwid, _times
 from benchmarks.settings import Settings, Skipped
 from benchmarks.table import markdown
 from ranksight.core.experiment import WHOLE, Experiment, Run
-from ranksight.model.assembly import fit
+from ranksight.model.fit import fit
 from ranksight.model.fitted_model import Model
 from ranksight.model.machine.anchor import times_there, with_runs
 from ranksight.model.machine.machines import on

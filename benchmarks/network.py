@@ -29,7 +29,7 @@ from ranksight.core.experiment import Experiment, Run
 from ranksight.core.reading import Reading
 from ranksight.examples.simulated.building import build_simulated
 from ranksight.examples.simulated.cluster import Simulator, build_messages, link
-from ranksight.model.assembly import assemble
+from ranksight.model.fit import assemble
 from ranksight.model.fitted_model import Model
 from ranksight.platforms import Platform, load
 
@@ -246,7 +246,7 @@ def _on(model: Model, table: dict[str, object]) -> Model:
     equation = model.equation
     assert equation.network is not None
     moved = replace(equation, network=replace(equation.network, table=table))
-    return replace(model, extras={**model.extras, "application": moved.to_dict()})
+    return replace(model, equation=moved)
 
 
 def waits(folder: Path, program: str, ranks: int = 64) -> dict[str, object]:

@@ -26,7 +26,7 @@ from benchmarks.settings import ROOT, Settings, Skipped
 from benchmarks.table import markdown
 from benchmarks.tasks import Task, batches, stack
 from ranksight.model.process.compare import SMOOTHING
-from ranksight.model.process.fit import data_of, fit_process
+from ranksight.model.process.fit_process import data_of, fit_process
 from ranksight.model.process.means import along_one, divided, of_free_power, text_of
 from ranksight.model.process.prevalence import FILE, POWER, SCATTERED, Prevalence, unlearned, written
 from ranksight.model.process.solve import KINDS, evidence, smoothed

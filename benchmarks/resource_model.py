@@ -22,7 +22,7 @@ from ranksight.core.errors import InputError
 from ranksight.core.experiment import Experiment, Run
 from ranksight.core.reading import READERS
 from ranksight.model.answers import Answer
-from ranksight.model.assembly import fit
+from ranksight.model.fit import fit
 
 TITLE = "Resource model"
 PLATFORM = "icelake-8360y"

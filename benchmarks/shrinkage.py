@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from benchmarks.resource_model import PLATFORM, _likwid, _times
 from benchmarks.settings import Settings, Skipped
 from benchmarks.table import markdown
-from ranksight.model.assembly import fit
+from ranksight.model.fit import fit
 from ranksight.model.sharing import shared
 
 TITLE = "Growth beyond one memory domain"

@@ -27,7 +27,7 @@ from ranksight.core.experiment import Experiment, Run
 from ranksight.examples import simulated
 from ranksight.examples.simulated.building import build_simulated
 from ranksight.examples.simulated.cluster import Simulator, build_messages, link, node_bandwidth
-from ranksight.model.assembly import assemble
+from ranksight.model.fit import assemble
 from ranksight.platforms import Platform, load
 
 TITLE = "Predictions for 64 to 1,024 simulated ranks"

@@ -16,7 +16,7 @@ from benchmarks.nodes import Program
 from benchmarks.settings import Settings
 from benchmarks.table import markdown
 from ranksight.core.errors import InputError
-from ranksight.model.assembly import fit
+from ranksight.model.fit import fit
 
 TITLE = "Made-up programs on made-up nodes"
 PROGRAMS = 24

@@ -304,7 +304,7 @@ def _speed(settings: Settings) -> str:
     from ranksight.analysis.diagnosis import diagnosing
     from ranksight.analysis.diagnosis.ceilings import Ceilings
     from ranksight.model.application.bulk_synchronous import Application
-    from ranksight.model.assembly import model_of
+    from ranksight.model.fit import model_of
     from ranksight.model.resource.blocking import fit_resources
     from ranksight.model.resource.equation import Machine
     from ranksight.platforms import load
@@ -314,12 +314,10 @@ def _speed(settings: Settings) -> str:
     series = _series(count, Machine.of(platform))
     resources = fit_resources(series, Machine.of(platform))
     assert resources is not None
-    extras = {
-        "application": Application(resources).to_dict(),
-        "diagnosis": {"ceilings": Ceilings.of(platform).to_dict()},
-    }
+    equation = Application().with_laws(resources=resources)
+    observed = {"diagnosis": {"ceilings": Ceilings.of(platform).to_dict()}}
     start = time.process_time()
-    model = replace(model_of(series, "made-up"), extras=extras)
+    model = replace(model_of(series, "made-up"), equation=equation, observed=observed)
     fitted = time.process_time() - start
     points = np.unique(np.geomspace(1, 4096, 200).round())[:100][:, None]
     model.breakdown(points[:1])

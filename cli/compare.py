@@ -132,8 +132,9 @@ def _kept(paths: Sequence[Path], names: dict[str, str]) -> set[str]:
 def _open(path: Path, platform: str | None, keep: set[str]) -> Subject:
     from ranksight.analysis.comparison.comparing import Subject
     from ranksight.core.experiment import read
-    from ranksight.model.assembly import assemble, assumed_platform
+    from ranksight.model.fit import assemble
     from ranksight.model.fitted_model import Model
+    from ranksight.model.stages.statement import assumed_platform
     from ranksight.platforms import load
 
     name = _name(path)

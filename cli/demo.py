@@ -59,7 +59,7 @@ def run(chosen: argparse.Namespace) -> int:
 
 def _fitted(place: Path, platform: Platform) -> Model:
     from ranksight.core.experiment import read
-    from ranksight.model.assembly import assemble
+    from ranksight.model.fit import assemble
 
     model, _ = assemble(read(place / "experiment"), platform=platform)
     model.save(place / MODEL)

@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
     model = _anchored(model, elsewhere, args)
     model.save(output, force=args.force)
     if not args.quiet:
-        warn(str(model.extras.get("left_out", "")))
+        warn(model.remarks.left_out)
         checked = _verified(series, settings) if args.verify else None
         machine = "" if args.platform is not None or args.cores_per_domain is not None else _machine(experiment, model)
         _print(model, series, args, output, checked, machine)
@@ -118,7 +118,8 @@ def _assembled(experiment: Experiment, settings: dict[str, Any], args: argparse.
     """The model of an experiment and the series that it was fitted to."""
     from ranksight.cli._progress import fitting
     from ranksight.cli._saying import say_first
-    from ranksight.model.assembly import assemble, assumed_platform, domains_of, stated_of
+    from ranksight.model.fit import assemble
+    from ranksight.model.stages.statement import assumed_platform, domains_of, stated_of
     from ranksight.platforms import load
 
     metrics = args.metric or None
@@ -223,9 +224,9 @@ def _print(
         content = {
             "schema_version": 1,
             "model": str(output),
-            "warnings": [model.extras["left_out"]] if "left_out" in model.extras else [],
+            "warnings": [text for text in [model.remarks.left_out] if text],
             "parameters": list(model.parameters),
-            **({"folded": model.extras["folded"]} if model.selection.kernels else {}),
+            **({"folded": model.selection.to_dict()} if model.selection.kernels else {}),
             "functions": rows,
             **({} if checked is None else {"verification": checked}),
         }
@@ -262,10 +263,9 @@ def _print(
 def _clock(model: Model) -> str:
     """What to say of times that are made of cycles, or cannot be for want of a clock; empty where neither is so."""
     from ranksight.model.questions import NO_CLOCK
-    from ranksight.model.resource.cycle_times import Clock
 
-    if "clock" in model.extras:
-        return Clock.from_dict(model.extras["clock"]).remark()
+    if model.clock is not None:
+        return model.clock.remark()
     if "cycles" not in model.fitted.metrics or "time" in model.fitted.metrics:
         return ""
     return f"cycles were counted and no time was measured: {NO_CLOCK}"

@@ -100,7 +100,8 @@ def _predictor(
     """What fits an experiment and predicts the program's time at `target`."""
     import numpy as np
 
-    from ranksight.model.assembly import assemble, assumed_platform
+    from ranksight.model.fit import assemble
+    from ranksight.model.stages.statement import assumed_platform
     from ranksight.platforms import load
 
     given = load(platform) if platform else None

@@ -150,7 +150,8 @@ def _open(path: Path) -> tuple[Model, Experiment | None]:
     from ranksight.model.fitted_model import Model
 
     if path.is_dir():
-        from ranksight.model.assembly import assemble, assumed_platform
+        from ranksight.model.fit import assemble
+        from ranksight.model.stages.statement import assumed_platform
 
         experiment = read(path)
         return assemble(experiment, platform=assumed_platform(experiment))[0], experiment

@@ -125,7 +125,7 @@ def _times(model: Model, points: Array, args: argparse.Namespace) -> Array | Non
 
 def _phases(model: Model, points: Array, level: float) -> tuple[list[CrossCheck], str]:
     """The times by phases and why there are none; neither for a model without phases, as most are."""
-    if "phases" not in model.extras:
+    if "phases" not in model.observed:
         return [], ""
     from ranksight.analysis.phases.cross_check import of_model
 

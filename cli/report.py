@@ -74,7 +74,7 @@ def run(args: argparse.Namespace) -> int:
         write_pdf(output, args.pdf, force=args.force)
     summary = _summary(context, output, len(page.encode("utf-8")))
     if not args.quiet:
-        warn(str(context.model.extras.get("left_out", "")))
+        warn(context.model.remarks.left_out)
         _print(summary, args.format)
     return 0 if summary["sufficient"] or not context.sweep.timed else 4
 
@@ -162,7 +162,7 @@ def _summary(context: Context, output: Path, size: int) -> dict[str, Any]:
         "target": context.sweep.target,
         "sufficient": context.sweep.timed and sufficient(context.sweep.total),
         "answer": context.answer,
-        "warnings": [context.model.extras["left_out"]] if "left_out" in context.model.extras else [],
+        "warnings": [text for text in [context.model.remarks.left_out] if text],
     }
 
 

@@ -31,7 +31,7 @@ from ranksight.core.units import format_si
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["ALL_RANKS", "COUNTER_KEYS", "MESSAGE_COLUMNS", "WHOLE", "Experiment", "Run", "View", "read"]
+__all__ = ["ALL_RANKS", "COUNTER_KEYS", "MESSAGE_COLUMNS", "WHOLE", "Experiment", "Run", "read"]
 
 ALL_RANKS = -1
 """The rank of a value that its source had already reduced over ranks."""
@@ -476,20 +476,6 @@ class Experiment:
         if not parts:
             return pd.DataFrame(columns=["run", *MESSAGE_COLUMNS])
         return pd.concat(parts, ignore_index=True)
-
-
-class View(Experiment):
-    """An experiment whose :meth:`table` of counters differs from that on disk, which does not change.
-
-    What a view has of counters in another shape follows from its tables.
-    """
-
-    def _read_arrays(self, run: Run, columns: Sequence[str] | None = None) -> Columns | None:
-        table = self.table(run, "counters", columns)
-        return None if table is None else Columns.of(table)
-
-    def _rows(self, run: Run) -> int:
-        return len(held) if (held := self.arrays(run)) is not None else 0
 
 
 def read(path: str | os.PathLike[str]) -> Experiment:

@@ -29,7 +29,7 @@ from ranksight.analysis.phases.weights import fit_weight  # noqa: E402
 from ranksight.comm.patterns.grid import Cartesian  # noqa: E402
 from ranksight.core.formula import read_formula  # noqa: E402
 from ranksight.counters.frames import from_frame  # noqa: E402
-from ranksight.model.assembly import fit  # noqa: E402
+from ranksight.model.fit import fit  # noqa: E402
 from ranksight.model.spaces.pmnf import EXPONENTS, LOGARITHMS  # noqa: E402
 from ranksight.model.structure.coordinates import Coordinates  # noqa: E402
 from ranksight.platforms import load  # noqa: E402

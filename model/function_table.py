@@ -14,7 +14,7 @@ from ranksight.model.uncertainty.forecast import OK, REASONS
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ranksight.model.fitted_model import Model
+    from ranksight.model.predicting import Learned
 
 LOOSE = 0.25
 """Relative error of configurations left out from which a function is inexact, as a report judges it."""
@@ -23,7 +23,7 @@ NOT_ASKED = {"factor": float("nan"), "bound": float("nan"), "parameter": "a para
 """What reasons name that arise only where a function is asked."""
 
 
-def function_table(model: Model) -> pd.DataFrame:
+def function_table(model: Learned) -> pd.DataFrame:
     """The functions of a model, one row each.
 
     One row a function: ``kernel``, ``metric``, ``formula`` (what is known of it, as people read it), ``share`` (of the
@@ -57,7 +57,7 @@ def function_table(model: Model) -> pd.DataFrame:
     )
 
 
-def html(model: Model, most: int = 20) -> str:
+def html(model: Learned, most: int = 20) -> str:
     """The functions for notebooks: those of the time first, the largest shares first."""
     every = function_table(model)
     order = np.lexsort((-every["share"].to_numpy(), every["metric"] != "time"))

@@ -22,7 +22,8 @@ import mmap
 import struct
 import tokenize
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -31,13 +32,11 @@ from numpy.typing import NDArray
 
 from ranksight import __version__
 from ranksight.core import limits
-from ranksight.core.arrays import Array
-from ranksight.core.errors import InputError
+from ranksight.core.errors import ContractError, InputError
 from ranksight.core.files import check_output, opened, output, read_bytes
-from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.plaindata import Stored, listed
 
-SCHEMA_VERSION = 7
+SCHEMA_VERSION = 8
 KIND = "ranksight model"
 HEAD = "model.json"
 MANY = 32
@@ -297,7 +296,21 @@ def _checked(path: Path, content: Any) -> dict[str, Any]:
     return content
 
 
-def misread(path: Path, content: Mapping[str, Any], error: InputError) -> InputError:
+@contextmanager
+def understanding(path: Path, content: Mapping[str, Any]) -> Iterator[None]:
+    """Make sense of what :func:`read` gave; InputError says where that cannot be done, and why."""
+    try:
+        yield
+    except ContractError:  # of a package that is installed, not of the file
+        raise
+    except InputError as error:
+        raise _misread(path, content, error) from error
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        damage = InputError(f"an entry is of another kind than it should be: {error}", "fit the model again")
+        raise _misread(path, content, damage) from error
+
+
+def _misread(path: Path, content: Mapping[str, Any], error: InputError) -> InputError:
     """What to say where the content of a model's file raised `error`."""
     try:
         with zipfile.ZipFile(path) as archive:
@@ -308,46 +321,3 @@ def misread(path: Path, content: Mapping[str, Any], error: InputError) -> InputE
         return InputError(f"{path}: {error.what}", error.remedy)
     maker = f"another version of ranksight, {content.get('made_by')}"
     return InputError(f"{path} was made by {maker}: {error.what}", _AGAIN)
-
-
-def _possible(values: Array) -> bool:
-    """Whether parameters have values that sums, products and ratios of them do not overflow."""
-    size = np.abs(values)
-    return bool(((size == 0) | ((size <= limits.PARAMETER) & (size >= 1 / limits.PARAMETER))).all())
-
-
-def parts(content: Mapping[str, Any]) -> dict[str, Any]:
-    """What :class:`ranksight.model.fitted_model.Model` is made of, by the names of its attributes.
-
-    Raises InputError when an entry is missing, damaged or does not fit the others.
-    """
-    content_of = content.get("fitted")
-    if not isinstance(content_of, dict):
-        raise InputError("'fitted' is missing", "the file is damaged or not ours")
-    fitted = Fitted.from_dict(content_of)
-    if content.get("parameters") != list(fitted.parameters):
-        raise InputError("'parameters' do not match the functions", "the file is damaged or not ours")
-    try:
-        training = np.array(content.get("training"), dtype=np.float64).reshape(-1, len(fitted.parameters))
-        shares = np.array(content.get("shares"), dtype=np.float64).reshape(len(fitted))
-        content_of = dict(content.get("correlation", {})).items()
-        correlation = {str(name): float(noise) for name, (noise, _) in content_of}
-    except (TypeError, ValueError, OverflowError) as error:
-        raise InputError(
-            f"training points, shares or correlations are damaged: {error}", "fit the model again"
-        ) from error
-    if not (_possible(training) and np.isfinite(shares).all() and all(0 <= rho <= 1 for rho in correlation.values())):
-        raise InputError("training points, shares or correlations hold a number out of range", "fit the model again")
-    provenance, extras = content.get("provenance", {}), content.get("extras", {})
-    if not isinstance(provenance, dict) or not isinstance(extras, dict):
-        raise InputError("'provenance' or 'extras' is not an object", "the file is damaged or not ours")
-    return {
-        "application": str(content.get("application", "")),
-        "parameters": fitted.parameters,
-        "fitted": fitted,
-        "training": training,
-        "shares": shares,
-        "correlation": correlation,
-        "provenance": {str(k): str(v) for k, v in provenance.items()},
-        "extras": extras,
-    }

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ranksight.core.arrays import Array, ratio
-from ranksight.core.errors import InputError
 from ranksight.core.units import some_of
 from ranksight.model.fitting.iterations import iterated
 from ranksight.model.resource.contradiction import notes_of
 from ranksight.model.series.computation import THREADS, cores
 
 if TYPE_CHECKING:
-    from ranksight.model.fitted_model import Model
+    from ranksight.model.predicting import Learned
 
 
 HELD = 1e-4
@@ -26,19 +25,17 @@ SMALL = 0.01
 """Share of all loads below which a kernel does not count."""
 
 
-def notes(model: Model, points: Array) -> tuple[str, ...]:
+def notes(model: Learned, points: Array) -> tuple[str, ...]:
     """All that is to be said of a model's answers at `points` (k, m), each once."""
-    stored = model.extras.get("notes", [])
-    if not isinstance(stored, list):
-        raise InputError("'notes' is damaged", "fit the model again")
     texts = [
-        str(model.extras.get("left_out", "")),
+        model.remarks.left_out,
         "" if model.coordinates is None else model.coordinates.remark(),
         iterated(model.fitted, points),
         *([] if model.functions.stated is None else model.functions.stated.remark(points)),
-        *map(str, stored),
+        *model.remarks.notes,
+        "" if model.equation.communication is None else model.equation.communication.remark,
         model.equation.laws.remark(),
-        *notes_of(model.contradictions),
+        *notes_of(model.remarks.contradictions),
         _outgrown(model, points),
         _crowded(model, points),
         _changing(model, points),
@@ -56,14 +53,14 @@ def notes(model: Model, points: Array) -> tuple[str, ...]:
     return tuple(dict.fromkeys(filter(None, texts)))
 
 
-def partners(model: Model, points: Array) -> str:
+def partners(model: Learned, points: Array) -> str:
     """The process grids that fit the traces and differ at `points` (k, m), and the run that decides; else empty."""
     sent = model.equation.communication
     laws = [model.functions.neighbours, None if sent is None else sent.functions.neighbours]
     return next(filter(None, (law.remark(points) for law in laws if law is not None)), "")
 
 
-def _thresholds(model: Model, points: Array) -> str:
+def _thresholds(model: Learned, points: Array) -> str:
     """Switches of the MPI library between the runs and `points` (k, m); else empty."""
     sent, network = model.equation.communication, model.equation.network
     if sent is None or network is None:
@@ -75,7 +72,7 @@ def _thresholds(model: Model, points: Array) -> str:
     return f"switches of the MPI library between the runs and what is asked for, in the interval: {some_of(named)}"
 
 
-def _outgrown(model: Model, points: Array) -> str:
+def _outgrown(model: Learned, points: Array) -> str:
     """What E says of points outside of the measured problem sizes; nothing where it is small or not known."""
     low, high = model.training.min(axis=0), model.training.max(axis=0)
     others = [at for at, name in enumerate(model.parameters) if name not in ("ranks", model.fitted.iterations)]
@@ -99,7 +96,7 @@ def _outgrown(model: Model, points: Array) -> str:
     )
 
 
-def _crowded(model: Model, points: Array) -> str:
+def _crowded(model: Learned, points: Array) -> str:
     """More ranks to a shared cache than did share it in the runs, and more to hold than it was seen to."""
     cache = model.equation.cache
     if cache is None:
@@ -109,16 +106,16 @@ def _crowded(model: Model, points: Array) -> str:
     return cache.remark(at_work, worth)
 
 
-def _changing(model: Model, points: Array) -> str:
+def _changing(model: Learned, points: Array) -> str:
     """Kernels that come and go with the ranks, at points of more ranks than measured."""
     if "ranks" not in model.parameters:
         return ""
     at = model.parameters.index("ranks")
     further = bool((points[:, at] > model.training[:, at].max()).any())
-    return str(model.extras.get("turnover", "")) if further else ""
+    return model.remarks.turnover if further else ""
 
 
-def _teams(model: Model, points: Array) -> str:
+def _teams(model: Learned, points: Array) -> str:
     """Threads of a rank that do not divide the cores of a memory domain, and so share it with other ranks' threads."""
     counted, names = model.equation.counted, model.parameters
     domains = None if counted is None else counted.where.domains
@@ -132,7 +129,7 @@ def _teams(model: Model, points: Array) -> str:
     return f"{threads} threads do not divide the {domains.cores} cores of a memory domain: teams lie on two of them"
 
 
-def _assumed(model: Model, points: Array) -> str:
+def _assumed(model: Learned, points: Array) -> str:
     """That BF_comm is not known, where several ranks send messages over a network."""
     sent, network = model.equation.communication, model.equation.network
     if sent is None or network is None or sent.blocking is not None:

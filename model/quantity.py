@@ -28,13 +28,17 @@ LARGEST = 50.0
 """Logarithm that no end of an interval exceeds: further on, numbers say nothing and squares of them overflow."""
 
 
+CENTRAL = 0.9
+"""Probability of the intervals whose ends stand for a quantity until it is answered."""
+
+
 def deviations(level: float) -> float:
     """Standard deviations from the median to the ends of a central interval of probability `level`."""
     return float(special.ndtri((1 + level) / 2))
 
 
-TAIL = deviations(0.9)
-"""Standard deviations to the ends of a 90 % interval."""
+TAIL = deviations(CENTRAL)
+"""Standard deviations to the ends of such an interval."""
 
 
 @dataclass(frozen=True)
@@ -57,12 +61,12 @@ class Quantity:
         return cls(centre, deviation, deviation)
 
     @classmethod
-    def of_ends(cls, value: Array, lower: Array, upper: Array, level: float) -> Quantity:
-        """From medians and the ends of their central intervals of probability `level`."""
+    def of_ends(cls, value: Array, lower: Array, upper: Array) -> Quantity:
+        """From medians and the ends of their central intervals of probability :data:`CENTRAL`."""
         centre = np.where(value > 0, log(value), np.where(value == 0, -np.inf, np.nan))
         with np.errstate(invalid="ignore"):
             sides = (centre - log(np.fmax(lower, 0.0)), log(upper) - centre)
-            down, up = (np.where(value == 0, 0.0, side) / deviations(level) for side in sides)
+            down, up = (np.where(value == 0, 0.0, side) / TAIL for side in sides)
         down, up = (np.clip(np.nan_to_num(side, nan=UNKNOWN, posinf=UNKNOWN), 0.0, UNKNOWN) for side in (down, up))
         return cls(centre, down, up)
 

@@ -16,8 +16,8 @@ from ranksight.core.arrays import Index
 from ranksight.core.experiment import WHOLE
 from ranksight.model.fitting.columns import columns_of
 
-EXTRAS = frozenset({"application", "clock", "contradictions", "coordinates", "folded", "left_out", "notes", "total"})
-"""Entries of a model's extras that say nothing of kernels together."""
+TOGETHER = ("structures", "staircase", "energy", "platform", "anchors", "observed")
+"""Entries of a model that say something of kernels together, where they are not empty."""
 EQUATIONS = frozenset({"laws", "weights", "inside", "imbalance", "nested", "clock_spread", "runs"})
 """Parts of an application that hold rows of kernels, or one number for all."""
 
@@ -28,21 +28,22 @@ def selected(content: Mapping[str, Any], kernels: Collection[str]) -> Mapping[st
 
     `content` (mapping): from :func:`ranksight.model.modelfile.read`.
     """
-    fitted, extras = content["fitted"], content.get("extras", {})
-    application = extras.get("application", {})
-    laws = application.get("laws", {})
+    fitted, equation = content["fitted"], content["equation"]
+    laws = equation["laws"]
     counted = laws.get("counted")
     if (
         "unaffected" in fitted
         or len(set(fitted["metrics"])) != 1
         or not set(kernels) <= set(fitted["kernels"]) - {WHOLE}
-        or not (extras.keys() <= EXTRAS and application.keys() <= EQUATIONS and laws.keys() <= {"counted"})
+        or any(content.get(name) for name in TOGETHER)
+        or content["remarks"]["turnover"]
+        or not (equation.keys() <= EQUATIONS and laws.keys() <= {"counted"})
         or (counted is not None and not _apart(counted))
     ):
         return content
     rows = _rows(content, frozenset(kernels))
     some = {**content, "fitted": columns_of(fitted, rows), "shares": content["shares"][rows]}
-    kernels_left, parts = frozenset(some["fitted"]["kernels"]), dict(application)
+    kernels_left, parts = frozenset(some["fitted"]["kernels"]), dict(equation)
     if counted is not None:
         parts["laws"] = {"counted": _of_counted(counted, _held(counted, kernels_left))}
     if "runs" in parts:
@@ -51,9 +52,7 @@ def selected(content: Mapping[str, Any], kernels: Collection[str]) -> Mapping[st
             **runs,
             **{name: _taken(runs[name], runs_left) for name in ("kernels", "logs", "errors", "scatter")},
         }
-    if parts:
-        some["extras"] = {**extras, "application": parts}
-    return some
+    return {**some, "equation": parts}
 
 
 def _held(part: Mapping[str, Any], kernels: frozenset[str]) -> Index:

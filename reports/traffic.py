@@ -39,7 +39,7 @@ def traffic(sweep: Sweep) -> Traffic | None:
     if equation.communication is None:
         return None
     functions = equation.communication.functions
-    said = functions.predict(sweep.points, sweep.level)
+    said = functions.predict(sweep.points).at(sweep.level)
     names, rows = equation.communication.names, functions.rows
     index = {metric: np.array([rows[name, metric] for name in names]) for metric in ("messages", "bytes_sent")}
     seconds = np.full((len(names), len(sweep.points)), np.nan)

@@ -27,13 +27,13 @@ def on(model: Model, platform: Platform | str, *, instructions: float | None = N
     """
     target = load(platform) if isinstance(platform, str) else platform
     moved = other.on(model, target, instructions=instructions)
-    diagnosis = moved.extras.get("diagnosis")
+    diagnosis = moved.observed.get("diagnosis")
     if moved is model or not isinstance(diagnosis, dict) or "ceilings" not in diagnosis:
         return moved
     ceilings = Ceilings.of(target)
     if moved.equation.resources is not None:
         ceilings = ceilings.at(moved.equation.resources.machine.frequency)
-    return replace(moved, extras={**moved.extras, "diagnosis": {**diagnosis, "ceilings": ceilings.to_dict()}})
+    return replace(moved, observed={**moved.observed, "diagnosis": {**diagnosis, "ceilings": ceilings.to_dict()}})
 
 
 @dataclass(frozen=True)

@@ -306,7 +306,7 @@ def served(first: Array, second: Array, third: Array) -> Array:
 
 def observed(model: Model) -> Mapping[str, Any]:
     """What a model keeps of the measurements for its diagnosis, empty where nothing was."""
-    stored = model.extras.get("diagnosis")
+    stored = model.observed.get("diagnosis")
     return stored if isinstance(stored, Mapping) else {}
 
 

@@ -88,7 +88,7 @@ def of_model(model: Model, points: Array, level: float = 0.9) -> tuple[list[Cros
 
     Raises InputError when what the model keeps of phases is damaged.
     """
-    content = model.extras.get("phases")
+    content = model.observed.get("phases")
     if content is None:
         return [], ""
     if isinstance(content, Mapping) and "missing" in content:

@@ -43,7 +43,7 @@ class Messages(Stored):
     def times(self, ranks: Array, workload: Mapping[str, float], level: float) -> dict[int, Array]:
         """Seconds of each phase's messages in the whole run, by its number, at k rank counts."""
         points = np.array([[p if name == "ranks" else workload[name] for name in self.parameters] for p in ranks])
-        predicted = self.communication.times(points, self.network.fabric(), level, self.network.choice())
+        predicted = self.communication.times(points, self.network.fabric(), self.network.choice()).at(level)
         seconds_of: dict[int, Array] = {}
         for at, name in enumerate(self.communication.names):
             number = int(name.partition(BETWEEN)[0])

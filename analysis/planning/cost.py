@@ -93,7 +93,7 @@ def cost_of(model: Model, experiment: Experiment | None = None) -> Cost:
     total = total_of(model, name)
 
     def plain(points: Array) -> tuple[Array, Array]:
-        each = model.functions.predict(points, LEVEL)
+        each = model.functions.predict(points).at(LEVEL)
         combine = np.nansum if total else np.nanmax
         grown = _unvaried(model, points)
         median, upper = (combine(part[every], axis=0) * grown for part in (each.value, each.upper))
@@ -163,7 +163,7 @@ def _of_runs(experiment: Experiment, ranks: int | None) -> Cost | None:
         basis += ", as if no ranks had shared a core"
 
     def seconds(points: Array) -> tuple[Array, Array]:
-        predicted = fitted.predict(points, LEVEL)
+        predicted = fitted.predict(points).at(LEVEL)
         return predicted.value[0], predicted.upper[0]
 
     return Cost(seconds, basis, ranks, tuple(names) if len(names) > 1 else (), factor)

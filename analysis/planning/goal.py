@@ -104,7 +104,7 @@ def goal(
     value, low, high = (np.where(empty, np.nan, end) for end in (value, low, high))
     reason = np.array([[each.reason for each in answers]], dtype=object)
     form = np.array([[each.form for each in answers]])
-    now = Forecast(value, low, high, status, reason, form, level)
+    now = Forecast(value, low, high, status, reason, form, level=level)
     if kernel is not None:
         chosen = [(kernel, name)]
     elif (WHOLE, name) in rows:
@@ -210,8 +210,8 @@ def _messages(model: Model, targets: Array, level: float, value: Array) -> list[
     communication, network = model.equation.communication, model.equation.network
     if communication is None or network is None:
         return []
-    times = communication.exchanged(targets, network, level).times
-    rows, sent = communication.functions.rows, communication.functions.predict(targets, level)
+    times = communication.exchanged(targets, network).at(level).times
+    rows, sent = communication.functions.rows, communication.functions.predict(targets).at(level)
     shares: Found = {}
     for at, name in enumerate(communication.names):
         with np.errstate(all="ignore"):

@@ -151,7 +151,7 @@ def strangers(folder: Path, known: set[str]) -> list[str]:
 
 # ---- at operations on files -----------------------------------------------------------------------------------------
 
-PRELOADED = ("cli.fit", "cli.import_", "cli.measure", "cli.report", "counters.readers.csv_table", "model.assembly",
+PRELOADED = ("cli.fit", "cli.import_", "cli.measure", "cli.report", "counters.readers.csv_table", "model.fit",
              "reports.html.page", "reports.sweep", "core.tables")  # fmt: skip
 EVENTS = frozenset({"open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.link", "os.truncate"})
 

@@ -270,7 +270,7 @@ def inputs(samples: Path, seed: str, numbers: range) -> Iterator[tuple[int, str,
 def main(samples: Path, seed: str, numbers: range, keep: Path | None = None) -> None:
     """Make and read inputs."""
     import ranksight.cli.import_
-    import ranksight.model.assembly  # noqa: F401 - what is loaded counts against no limit
+    import ranksight.model.fit  # noqa: F401 - what is loaded counts against no limit
     from ranksight.core.reading import READERS
 
     list(READERS)

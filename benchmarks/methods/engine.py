@@ -46,7 +46,7 @@ class Engine:
                 hidden=first.hidden,
             )
             fitted = fit_series(series, space=self.space)
-            forecast = fitted.predict(first.targets, level=0.9, hidden=first.hidden_targets)
+            forecast = fitted.predict(first.targets, hidden=first.hidden_targets)
             for row, place in enumerate(where):
                 answers[place] = Answer(
                     forecast.value[row],

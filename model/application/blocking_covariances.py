@@ -8,7 +8,8 @@ from functools import cached_property
 import numpy as np
 
 from ranksight.core.arrays import Array, Index, Mask
-from ranksight.model.kernel_time.rates import JITTER, Hypotheses
+from ranksight.model.kernel_time.hypotheses import Hypotheses
+from ranksight.model.kernel_time.rates import JITTER
 from ranksight.model.priors import NODE_REGIMES
 from ranksight.model.series import node_regimes
 
@@ -16,7 +17,7 @@ from ranksight.model.series import node_regimes
 @dataclass(frozen=True)
 class Covariances:
     """Covariances of what ln BF departs from its shape by, c of them: those of a rate
-    (:class:`ranksight.model.kernel_time.rates.Hypotheses`), each with those of a regime within the node
+    (:class:`ranksight.model.kernel_time.hypotheses.Hypotheses`), each with those of a regime within the node
     (:mod:`ranksight.model.series.node_regimes`)."""
 
     parameters: tuple[str, ...]

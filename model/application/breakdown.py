@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,14 +24,14 @@ class Refined:
     """The forecast of all series with times by the laws that predict them, and what these are made of."""
 
     said: Forecast
+    uneven: Array  # (k,)
+    """What the busiest rank has of whole units of work over the mean, where times are means; 1 elsewhere."""
     parts: Parts | None = None  # of the kernels of :attr:`Application.resources`
     methods: tuple[tuple[Index, Mask, NDArray[np.object_], Mask], ...] = ()
     """tuple of ((r,) intp, (r, k) bool, (r, k) object, (r, k) bool): rows, the configurations at which laws predict
     them, those laws, and where a function of time comes first."""
-    uneven: Array | None = None  # (k,)
-    """What the busiest rank has of whole units of work over the mean, where times are means."""
     terms: Terms | None = None  # CPI, blocking factor and clock of the kernels that an equation describes
-    split: Mapping[str, Mapping[str, Array]] | None = None
+    split: Mapping[str, Mapping[str, Array]] = field(default_factory=dict)
     """mapping of str to {kernel: (k,)}: seconds of each part of the kernels' times."""
     taken: Mapping[str, Mapping[str, Array]] = field(default_factory=dict)
     """mapping of str to {kernel: (k,)}: what the law that predicts a kernel's time takes it to do, NaN where it does
@@ -53,6 +53,17 @@ class Breakdown:
     exchanged: Exchanged | None = None  # times of operations and BF_comm; None where no network is described
     taken: Mapping[str, Mapping[str, Array]] = field(default_factory=dict)
     """As of :class:`Refined`."""
+
+    def at(self, level: float) -> Breakdown:
+        """The same with central intervals of probability `level`."""
+        terms, others, exchanged = self.terms, self.others, self.exchanged
+        return replace(
+            self,
+            total=self.total.at(level),
+            terms=None if terms is None else terms.at(level),
+            others=None if others is None else others.at(level),
+            exchanged=None if exchanged is None else exchanged.at(level),
+        )
 
     @property
     def parts(self) -> dict[str, Array]:

@@ -136,7 +136,7 @@ class Application(Stored):
         uneven = np.ones(len(points)) if share is None or "time" in share.busiest else share.unevenness
         parts, times = asked.parts, asked.counted
         if not timed:
-            return Refined(predicted, parts, uneven=uneven)
+            return Refined(predicted, uneven, parts)
         self._leave(laws, points)
         laws.leave_vague(self.weights)
         index = np.array(list(timed.values()), dtype=np.intp)
@@ -168,7 +168,7 @@ class Application(Stored):
             name: dict(zip(timed, values, strict=True))
             for name, values in laws.taken(tuple(timed), names, weights).items()
         }
-        return Refined(predicted, parts, by_law, uneven, terms, split, quantities)
+        return Refined(predicted, uneven, parts, by_law, terms, split, quantities)
 
     def _leave(self, laws: Laws, points: Array) -> None:
         """Leave configurations of other memory domains, or with more ranks in one, to laws that know of bandwidth.
@@ -282,6 +282,16 @@ class Application(Stored):
         others = None if self.others is None else self.others.placed(placement, ranks_per_node)
         placed = replace(self, laws=laws, cache=cache, network=network, node=node, others=others)
         return replace(placed, machine=machine, runs=None)
+
+    def with_algorithms(self, algorithms: Mapping[str, str]) -> Application:
+        """The same where collectives are done by these algorithms; InputError where there is no network."""
+        if self.communication is None or self.network is None:
+            raise InputError(
+                "the model has no network: algorithms of collectives change nothing",
+                "fit it with --platform NAME from runs that traced messages",
+            )
+        network = self.network.stating(algorithms)
+        return replace(self, network=network, communication=self.communication.on(network))
 
     def _fits(self) -> bool:
         return 1.0 <= self.imbalance < np.inf

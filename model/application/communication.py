@@ -22,7 +22,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.comm.costs.cost import Choice
-from ranksight.core import special
 from ranksight.core.arrays import Array, Index, Mask, log, ratio
 from ranksight.core.errors import InputError
 from ranksight.model.application.comm_blocking import STATED, Blocking, kind_of
@@ -36,6 +35,7 @@ from ranksight.model.messages.table import MessageTable, typical_row
 from ranksight.model.messages.times import MOST_RANKS, times_of_tables
 from ranksight.model.plaindata import Stored
 from ranksight.model.priors import COMMUNICATION_UNKNOWN, UNSEEN
+from ranksight.model.quantity import TAIL
 from ranksight.model.series.computation import THREADS
 from ranksight.model.structure.functions import Functions, choose
 from ranksight.model.structure.stated import BETWEEN
@@ -89,23 +89,24 @@ class Communication(Stored):
     forms: Forms | None = None  # fitted times of calls, where no network is described
     points: Array | None = None  # (n, m): configurations traced
     replayed: Replay | None = None  # how much replay of the calls' order counts; None where it was not weighed
+    remark: str = ""  # what contradicts what in the times of the runs
 
-    def times(self, points: Array, fabric: Fabric, level: float = 0.9, choice: Choice = "openmpi-5.0") -> Forecast:
+    def times(self, points: Array, fabric: Fabric, choice: Choice = "openmpi-5.0") -> Forecast:
         """Time of each kernel's operation at `points` (k, m), on `fabric`; one row an operation, see :attr:`names`.
 
-        `points` (k, m). `level`: of the intervals. `choice`: of collective algorithms; see
+        `points` (k, m). `choice`: of collective algorithms; see
         :func:`ranksight.comm.costs.cost.cost`.
         """
         points = np.atleast_2d(np.asarray(points, dtype=np.float64))
-        return self._times(points, self._sent(points, level), fabric, choice)
+        return self._times(points, self._sent(points), fabric, choice)
 
-    def _sent(self, points: Array, level: float = 0.9, each: bool = True) -> Sent:
+    def _sent(self, points: Array, each: bool = True) -> Sent:
         """What is sent at each configuration.
 
         Of every rank where that is known and `each` is to be looked at; beyond :data:`MOST_RANKS` ranks as the typical
         rank there has it, in proportion to that many ranks. Elsewhere of a rank with the mean of all ranks.
         """
-        counts = self.functions.predict(points, level)
+        counts = self.functions.predict(points)
         by_rank = np.zeros((len(self.names), len(points)), dtype=bool)
         typical = self._typical(points, counts)
         if self.messages is None or not each:
@@ -113,11 +114,11 @@ class Communication(Stored):
         at = self.functions.fitted.parameters.index("ranks")
         near, far = points.copy(), np.flatnonzero(points[:, at] > MOST_RANKS)
         near[far, at] = MOST_RANKS
-        largest = self._typical(near[far], self.functions.predict(near[far], level)) if len(far) else ()
+        largest = self._typical(near[far], self.functions.predict(near[far])) if len(far) else ()
         standing = {**dict(enumerate(typical)), **dict(zip(far.tolist(), largest, strict=True))}
         beyond: dict[int, tuple[Ends, Ends]] = {}
         ends = list(typical)
-        for k, table in enumerate(self._of_ranks(near, level)):
+        for k, table in enumerate(self._of_ranks(near)):
             if table is None:
                 continue
             doubted = {row.key for row in table.rows if row.reason}
@@ -131,14 +132,14 @@ class Communication(Stored):
                 beyond[k] = typical[k], standing[k]
         return Sent(counts, tuple(ends), by_rank, beyond)
 
-    def _of_ranks(self, points: Array, level: float) -> list[MessageTable | None]:
+    def _of_ranks(self, points: Array) -> list[MessageTable | None]:
         """Table of every rank at `points` (k, m); None where no such number of ranks is, or its links are too many."""
         assert self.messages is not None
         ranks = points[:, self.functions.fitted.parameters.index("ranks")]
         tables: list[MessageTable | None] = []
         for point, countable in zip(points, (ranks >= 1) & (ranks == np.floor(ranks)), strict=True):
             try:
-                tables.append(self.messages.predict(point, level) if countable else None)
+                tables.append(self.messages.predict(point) if countable else None)
             except InputError:
                 tables.append(None)
         return tables
@@ -186,7 +187,7 @@ class Communication(Stored):
         def seconds(tables: Sequence[Ends]) -> Array:
             """Values and ends of the interval, (3, o, tables)."""
             of_ends = zip(zip(*tables, strict=True), VOLUMES, strict=True)
-            each = [price([_of_kind(table, kind) for table in end], volumes=(volume,)) for end, volume in of_ends]
+            each = [price([table.having(kind, kind_of) for table in end], volumes=(volume,)) for end, volume in of_ends]
             return np.array([[[of.get(key, 0.0) for (of,) in end] for key in self._keys] for end in each])
 
         ends = seconds(sent.tables)
@@ -202,7 +203,7 @@ class Communication(Stored):
         for index in indices:
             bad = (counts.status[index] != forecast.OK) & (status == forecast.OK) & ~sent.by_rank
             status, reason = np.where(bad, counts.status[index], status), np.where(bad, counts.reason[index], reason)
-        return Forecast(value, np.minimum(lower, value), np.maximum(upper, value), status, reason, form, counts.level)
+        return Forecast(value, np.minimum(lower, value), np.maximum(upper, value), status, reason, form)
 
     def priced(self, network: Network | None) -> bool:
         """Whether messages have a time: on `network`, or by fitted forms without one."""
@@ -237,10 +238,10 @@ class Communication(Stored):
         assert self.forms is not None
         return self.forms.times_of_tables
 
-    def exchanged(self, points: Array, network: Network | None, level: float = 0.9) -> Exchanged:
+    def exchanged(self, points: Array, network: Network | None) -> Exchanged:
         """What the operations take in the program at `points` (k, m): BF_comm times their time on `network`, or by the
         fitted forms without one."""
-        sent = self._sent(points, level, each=network is not None)
+        sent = self._sent(points, each=network is not None)
         crossings: tuple[tuple[str, ...], ...] = ()
         if network is None:
             network_times = self._priced(sent, self._forms)
@@ -249,11 +250,10 @@ class Communication(Stored):
             network_times = self._times(points, sent, fabric, network.choice())
             network_times, crossings = self._crossing(network_times, sent, network)
         logs_alone = log(network_times.value)
-        reach = float(special.ndtri((1 + level) / 2))
         middle, scaled, down, up = (
             logs_alone.copy(),
             logs_alone.copy(),
-            *np.full((2, *logs_alone.shape), reach * COMMUNICATION_UNKNOWN),
+            *np.full((2, *logs_alone.shape), TAIL * COMMUNICATION_UNKNOWN),
         )
         exact = np.zeros(logs_alone.shape, dtype=bool)
         blocking = self.blocking
@@ -275,7 +275,7 @@ class Communication(Stored):
                 spread = np.broadcast_to(deviation[rows][:, None], logs.shape)
                 every, exact[rows_of_kind] = logs + factor[rows][:, None], known[rows].all(axis=0)
                 middle[rows_of_kind], down[rows_of_kind], up[rows_of_kind] = mixture_of(
-                    weights, every, spread, exact[rows_of_kind], reach
+                    weights, every, spread, exact[rows_of_kind]
                 )
         result = exchanged_of(network_times, middle, scaled, down, up, exact)
         return replace(result, crossings=crossings, assumed=blocking is None)
@@ -347,8 +347,3 @@ def _price(
     """Seconds of message tables; at the ends of the volumes' intervals those of the network's shape hold too."""
     ends: dict[str, End] = {"low": "fast", "high": "slow"}
     return times_of_tables(tables, fabric.at(ends.get(volumes[0], "middle")), choice, volumes)
-
-
-def _of_kind(table: MessageTable, kind: str) -> MessageTable:
-    """The table with operations of one kind alone, or all where `kind` is empty."""
-    return replace(table, rows=tuple(row for row in table.rows if not kind or kind_of(row.operation) == kind))

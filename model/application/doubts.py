@@ -47,7 +47,7 @@ def with_doubts(
 
 def _steady(functions: Functions, several: Array) -> Mask:
     """Which series (s,) were the same at every number of ranks from two on, whoever they sent to."""
-    values = functions.predict(several, 0.9).value
+    values = functions.predict(several).value
     known = np.isfinite(values)
     low = np.where(known, values, np.inf).min(axis=1, initial=np.inf)
     high = np.where(known, values, -np.inf).max(axis=1, initial=-np.inf)

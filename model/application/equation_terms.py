@@ -18,7 +18,7 @@ from ranksight.core.arrays import Array, Mask, ratio
 from ranksight.core.units import whole
 from ranksight.model.kernel_time.counted import Counted, Times
 from ranksight.model.laws.stacking import places
-from ranksight.model.quantity import Quantity
+from ranksight.model.quantity import CENTRAL, Quantity
 from ranksight.model.resource.equation import Parts, Resources
 from ranksight.model.structure.functions import join
 from ranksight.model.uncertainty.forecast import Forecast
@@ -45,6 +45,10 @@ class Terms:
     method: tuple[str, ...]  # what each kernel's terms come from
     latencies: Array  # (4,): cycles of a load of each level
 
+    def at(self, level: float) -> Terms:
+        """The same with central intervals of probability `level`."""
+        return replace(self, cpi=self.cpi.at(level), blocking=self.blocking.at(level), clock=self.clock.at(level))
+
     @property
     def shown_blocking(self) -> Forecast:
         """`blocking` as people read it: a share of latencies is from 0 to 1, and no interval ends beyond, except at a
@@ -66,14 +70,14 @@ def terms_of(
     Where stalls were not counted, BF_mem is what brings the equation to the time of the mixture, `mixed`, a row each of
     the kernels in `timed`.
     """
-    level, blocks = mixed.level, list[Terms]()
+    blocks = list[Terms]()
     if counted is not None and times is not None and counted.split.any():
         rows = np.flatnonzero(counted.split)
         names, method = tuple(counted.kernels[at] for at in rows), ("stalls counted",) * len(rows)
         shape = times.cpi.centre.shape
         centre, down, up = (np.broadcast_to(s, shape) for s in (times.clock.centre, times.clock.down, times.clock.up))
         terms = (times.cpi, times.blocking, Quantity(centre, down, up))
-        cpi, blocking, rate = (Forecast.of(term.rows(rows), level) for term in terms)
+        cpi, blocking, rate = (Forecast.of(term.rows(rows)) for term in terms)
         blocks.append(Terms(names, cpi, blocking, rate, np.ones(len(rows), dtype=bool), method, counted.latencies))
     if resources is not None and parts is not None:
         known = blocks[0].kernels if blocks else ()
@@ -82,14 +86,14 @@ def terms_of(
         each, frequency = one * (resources.cpi * resources.scale)[rows, None], one * resources.machine.frequency
         place = places(tuple(timed), resources.kernels)[rows]
         factors: list[Array] = []
-        for seconds, end in zip(parts.time.interval(level), (mixed.value, mixed.lower, mixed.upper), strict=True):
+        for seconds, end in zip(parts.time.interval(CENTRAL), (mixed.value, mixed.lower, mixed.upper), strict=True):
             seconds = np.where((place >= 0)[:, None], end[place], seconds[rows])
             factors.append(ratio(seconds - parts.execution[rows], parts.waiting[rows], 0.0))
         # What is left of a time beyond all that its loads take is none of theirs, but what the runs showed.
         most = np.maximum(resources.seen[rows, 1:], 1.0)
         middle, low, high = (np.minimum(factor, most) for factor in factors)
-        cpi, rate = (Forecast.settled(value, value, value, level) for value in (each, frequency))
-        blocking = Forecast.settled(middle, low, high, level)
+        cpi, rate = (Forecast.settled(value, value, value) for value in (each, frequency))
+        blocking = Forecast.settled(middle, low, high)
         names, method = (tuple(np.array(text, dtype=object)[rows]) for text in (resources.kernels, resources.evidence))
         latencies = np.array(resources.machine.latencies)
         blocks.append(Terms(names, cpi, blocking, rate, resources.counted[rows], method, latencies))

@@ -11,6 +11,7 @@ import numpy as np
 from ranksight.core import special
 from ranksight.core.arrays import Array, Mask, log_ratio, ratio
 from ranksight.core.units import whole
+from ranksight.model.quantity import TAIL
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
 from ranksight.model.uncertainty.mixture import quantiles
@@ -38,6 +39,10 @@ class Exchanged:
     """At each configuration, thresholds of the MPI library between the runs and it, in words."""
     assumed: bool = False  # whether no communication time was measured at all: BF_comm is 1 then, with a wide interval
 
+    def at(self, level: float) -> Exchanged:
+        """The same with central intervals of probability `level`."""
+        return replace(self, times=self.times.at(level), factor=self.factor.at(level))
+
     @property
     def methods(self) -> tuple[str, ...]:
         """Where BF_comm comes from at each configuration: ``measured``, ``fitted`` or ``assumed``."""
@@ -62,18 +67,17 @@ class Exchanged:
         return [dict(zip(EXCHANGED, row, strict=True)) for row in rows if row[2] > 0]
 
 
-def mixture_of(weights: Array, centres: Array, spread: Array, exact: Mask, reach: float) -> tuple[Array, Array, Array]:
+def mixture_of(weights: Array, centres: Array, spread: Array, exact: Mask) -> tuple[Array, Array, Array]:
     """Medians (r, k) of mixtures of c normal laws, and how far the ends of their intervals are below and above.
 
-    `weights`, `centres`, `spread` (c, r, k). `exact` (r, k): where all centres are the same. `reach`: standard
-    deviations to the ends.
+    `weights`, `centres`, `spread` (c, r, k). `exact` (r, k): where all centres are the same.
     """
     none = ~np.isfinite(centres).all(axis=0)
     plain = np.where(none, 0.0, centres)
     middle = (weights * plain).sum(axis=0)
-    down = up = reach * np.sqrt((weights * spread**2).sum(axis=0))
+    down = up = TAIL * np.sqrt((weights * spread**2).sum(axis=0))
     if len(centres) > 1:
-        tail = float(special.ndtr(-reach))
+        tail = float(special.ndtr(-TAIL))
         low, half, high = quantiles((tail, 0.5, 1 - tail), weights, plain, spread, np.full(plain.shape, NORMAL))
         middle, down, up = (np.where(exact, *pair) for pair in ((middle, half), (down, half - low), (up, high - half)))
     return np.where(none, -np.inf, middle), down, up
@@ -106,5 +110,5 @@ def exchanged_of(
     status = np.where(np.isfinite(middle), forecast.OK, forecast.NO_DATA).astype(np.intp)
     reason = np.full(status.shape, "", dtype=object)
     known = measured[None].astype(np.float64)
-    factor = Forecast(middle, low, high, status, reason, 1 - known, network_times.level)
+    factor = Forecast(middle, low, high, status, reason, 1 - known)
     return Exchanged(times, factor, measured)

@@ -10,7 +10,7 @@ from ranksight.core.experiment import Experiment
 from ranksight.model.application.balance import fit_balance
 from ranksight.model.application.bulk_synchronous import Application
 from ranksight.model.application.communication import Communication
-from ranksight.model.application.imbalances import fit_imbalances
+from ranksight.model.application.fit_imbalances import fit_imbalances
 from ranksight.model.application.message_series import message_series, message_table
 from ranksight.model.application.network import Network
 from ranksight.model.application.node import Node
@@ -27,12 +27,13 @@ from ranksight.model.sharing.readings import Readings
 from ranksight.model.structure.stated import Stated
 from ranksight.model.structure.structured import structured
 from ranksight.model.structure.wholeunits import Staircase
+from ranksight.platforms import Platform
 
 
 def fit_application(
     experiment: Experiment,
     sampled: Sampled,
-    platform: Any,
+    platform: Platform | None,
     machine: Machine | None,
     domains: Domains | None,
     steps: Staircase | None,
@@ -56,24 +57,14 @@ def fit_application(
     # What whole units make uneven is another at every number of ranks, and known already.
     by_rank = over_ranks in ("mean", "max") and units is None
     imbalances = fit_imbalances(experiment, not means, series, whose == MEAN_OF_ALL, **each) if by_rank else None
-    communication = network = None
     slowest = None
     if machine is not None and imbalances is not None and imbalances.held and cycles_over_ranks == "mean":
         ratios = imbalances.slowest(imbalances.kernels, series.points)
         slowest = dict(zip(imbalances.kernels, ratios, strict=True))
     kernels = frozenset(series.kernels)
     view = View(Readings(experiment), sampled, platform, machine, domains, units, slowest, each, kernels)
-    messages = message_series(experiment) if "ranks" in experiment.parameters else None
-    if messages is not None:
-        fitted = fit_varied(messages, **each)
-        functions = structured(
-            experiment, messages, fitted, lambda run: message_table(experiment, run), stated, **settings
-        )
-        communication = Communication(functions, fit_messages(experiment, stated, **each), points=messages.points)
-        if platform is not None and platform.network:
-            # Where only messages inside a node are described, all ranks are taken to share one.
-            most = platform.cores if domains is None else domains.ranks_per_node
-            network = Network(dict(platform.network), most if "inter" in platform.network else 1 << 30)
+    communication = _communication(experiment, stated, **settings)
+    network = None if communication is None else _network(platform, domains)
     # The largest of all ranks' times holds the imbalance already.
     balance, imbalance = fit_balance(experiment, units, **each) if means else (None, 1.0)
     cache = None
@@ -90,6 +81,26 @@ def fit_application(
         balance=balance,
         imbalances=imbalances,
     )
+
+
+def _communication(experiment: Experiment, stated: Stated | None, **settings: Any) -> Communication | None:
+    """The messages of a program; None where none was traced."""
+    messages = message_series(experiment) if "ranks" in experiment.parameters else None
+    if messages is None:
+        return None
+    each = {name: value for name, value in settings.items() if name not in ("jobs", "dask")}
+    fitted = fit_varied(messages, **each)
+    functions = structured(experiment, messages, fitted, lambda run: message_table(experiment, run), stated, **settings)
+    return Communication(functions, fit_messages(experiment, stated, **each), points=messages.points)
+
+
+def _network(platform: Platform | None, domains: Domains | None) -> Network | None:
+    """What messages go over; None where it is not described."""
+    if platform is None or not platform.network:
+        return None
+    # Where only messages inside a node are described, all ranks are taken to share one.
+    most = platform.cores if domains is None else domains.ranks_per_node
+    return Network(dict(platform.network), most if "inter" in platform.network else 1 << 30)
 
 
 def in_words(application: Application) -> str:

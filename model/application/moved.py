@@ -73,7 +73,7 @@ class Moved(Stored):
         forecast_here = forecast_here if self.runs is None else self.runs.met(forecast_here, points, timed)
         times = rows_of(forecast_here, index)
         centre, deviation = self.ratio(rows, points, names)
-        quantity = Quantity.of_ends(times.value, times.lower, times.upper, times.level)
+        quantity = Quantity.of_ends(times.value, times.lower, times.upper)
         moved = times.having(quantity.moved(centre).wider(deviation))
         with np.errstate(invalid="ignore", divide="ignore"):
             factor = moved.upper / moved.lower
@@ -142,7 +142,7 @@ class Moved(Stored):
 
     def wider(self, times: Forecast, deviation: float) -> Forecast:
         """Seconds that no law here counts, whose logarithm is off by `deviation` on another machine."""
-        return times.having(Quantity.of_ends(times.value, times.lower, times.upper, times.level).wider(deviation))
+        return times.having(Quantity.of_ends(times.value, times.lower, times.upper).wider(deviation))
 
     def refuse(self, status: Index, reason: NDArray[np.object_], rows: Mapping[tuple[str, str], int]) -> None:
         """Mark what the machine decides and no law moves: all but times and counts that follow from the program."""

@@ -75,8 +75,8 @@ class Node(Stored):
         least, most, crowded = self.slower(points, parameters)
         if not (most > 1).any():
             return times
-        slower = Quantity.of_ends(np.sqrt(least * most), least, most, 0.9)
-        unshared = Quantity.of_ends(times.value, times.lower, times.upper, times.level)
+        slower = Quantity.of_ends(np.sqrt(least * most), least, most)
+        unshared = Quantity.of_ends(times.value, times.lower, times.upper)
         shared = times.having(product([unshared, slower]))
         status, reason = times.status.copy(), times.reason.astype(object)
         for k in np.flatnonzero(crowded):

@@ -16,13 +16,13 @@ from functools import cached_property
 
 import numpy as np
 
-from ranksight.core import special
 from ranksight.core.arrays import Array, Index
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE
 from ranksight.model.kernel_time.sums import Sums, cut_off, fit_sums, forms, term, values_of
 from ranksight.model.plaindata import Stored
 from ranksight.model.priors import KERNELS_EXCESS, LATE_SLOPE, OTHERS_NEGLIGIBLE, RARE_TERM, REPEATED, WAITING_SCATTER
+from ranksight.model.quantity import CENTRAL, TAIL
 from ranksight.model.search.terms import Factor, Hypotheses
 from ranksight.model.series.computation import RUNNING
 from ranksight.model.series.domains import Domains
@@ -97,18 +97,18 @@ class DoubtfulSum(Stored):
         weight = np.exp(score - score.max())
         return weight / weight.sum(), coefficients / scale, covariance / (scale[:, :, None] * scale[:, None, :])
 
-    def at(self, points: Array, level: float) -> Forecast:
+    def at(self, points: Array) -> Forecast:
         """T_others at `points` (k, m), one row."""
         weight, coefficients, covariance = self._fitted
         new = values_of(self.terms, self.members, points)
         centre = np.einsum("hq,hqk->hk", coefficients, new)
         spread = np.sqrt(np.maximum(np.einsum("hqk,hqr,hrk->hk", new, covariance, new), 0.0) + (REPEATED * centre) ** 2)
-        tail = (1 - level) / 2
+        tail = (1 - CENTRAL) / 2
         weights = np.broadcast_to(weight[:, None], centre.shape)
         freedom = np.full(centre.shape, self.freedom)
         low, value, high = quantiles((tail, 0.5, 1 - tail), weights, centre, spread, freedom)
         value, low, high = (np.maximum(each, 0.0)[None] for each in (value, low, high))
-        return Forecast.settled(value, low, high, level, form=1.0)
+        return Forecast.settled(value, low, high, form=1.0)
 
     def _fits(self) -> bool:
         n = (len(self.points),)
@@ -131,24 +131,24 @@ class Others(Stored):
     jobs: float = 0.0  # standard deviation of its logarithm from job to job, beyond that of its function
     domains: Domains | None = None  # how ranks fill nodes, where that is known
 
-    def at(self, points: Array, total: Array, level: float, ranks: Array | None = None) -> Forecast:
+    def at(self, points: Array, total: Array, ranks: Array | None = None) -> Forecast:
         """T_others at `points` (k, m), one row, where everything else takes `total` (k,) and `ranks` (k,) fill nodes;
         those of one node where they are not given."""
         places = _places(points, _nodes(self.domains, np.ones(len(points)) if ranks is None else ranks), total)
         if self.doubtful is not None:
-            return self.doubtful.at(places[:, : self.doubtful.points.shape[1]], level)
+            return self.doubtful.at(places[:, : self.doubtful.points.shape[1]])
         if self.times is None:
             mean = np.zeros((1, len(points)))
             deviation = self.scatter * np.nan_to_num(total)[None]
         else:
             mean, deviation = self.times.at(places[:, : self.times.points.shape[1]])
             deviation = np.hypot(deviation, np.hypot(self.jobs, self._unseen(places)) * mean)
-        half = float(special.ndtri((1 + level) / 2)) * deviation
+        half = TAIL * deviation
         low, high = mean - half, mean + half
         if self.times is not None:
             # Time that adds is positive, so that its logarithm is what is normal.
             low, high = (mean * np.exp(sign * half / mean) for sign in (-1, 1))
-        return Forecast.settled(mean, low, high, level)
+        return Forecast.settled(mean, low, high)
 
     def _unseen(self, places: Array) -> Array:
         """Standard deviation of the logarithm (k,) over more nodes than one, where all runs were inside of one."""

@@ -20,7 +20,7 @@ from ranksight.model.application.breakdown import PARTS, Breakdown, Refined
 from ranksight.model.application.bulk_synchronous import Application
 from ranksight.model.application.exchanged import Exchanged
 from ranksight.model.application.replayed import mixed, replayed_seconds
-from ranksight.model.quantity import Quantity, add, product
+from ranksight.model.quantity import CENTRAL, Quantity, add, product
 from ranksight.model.structure.functions import Functions
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
@@ -35,7 +35,7 @@ def program_time(
     `refined`: of the same points, from :meth:`Application.refine`. `shares` (s,): share of each series in the measured
     total of its metric. `rho`: correlation of the kernels' noise.
     """
-    predicted, level = refined.said, refined.said.level
+    predicted = refined.said
     timed, exchanged = _summands(equation, predicted, functions, points)
     messages = None if exchanged is None else exchanged.times
     if messages is not None and equation.machine is not None and not equation.machine.network:
@@ -58,15 +58,15 @@ def program_time(
         np.add.at(each["communication"], [place[name] for name in callers], messages.value)
         of_each = forecast.form_of(*zip((messages.upper - messages.lower) ** 2, messages.form, strict=True))
         value, lower, upper = (end.sum(axis=0) for end in (messages.value, messages.lower, messages.upper))
-        total, form = _plus(total, form, Quantity.of_ends(value, lower, upper, level), of_each)
+        total, form = _plus(total, form, Quantity.of_ends(value, lower, upper), of_each)
         equation.communication.judge(messages, np.exp(total.centre), summed.status[0], summed.reason[0])
     others = None
     if equation.others is not None:
-        others = equation.others.at(points, np.exp(total.centre), level, ranks)
+        others = equation.others.at(points, np.exp(total.centre), ranks)
         if equation.machine is not None:
             others = equation.machine.wider(others, spread("outside"))
         total, form = _plus(total, form, _first_row(others), others.form[0])
-    value, lower, upper = (end[None] for end in total.interval(level))
+    value, lower, upper = (end[None] for end in total.interval(CENTRAL))
     summed = whole.judged(replace(summed, form=form[None], value=value, lower=lower, upper=upper))
     between_nodes = messages is not None and equation.network is not None and "inter" in equation.network.table
     if equation.sharing is not None and not between_nodes:
@@ -80,12 +80,12 @@ def _rows(timed: Mapping[str, int]) -> Index:
 
 
 def _first_row(answers: Forecast) -> Quantity:
-    return Quantity.of_ends(answers.value[0], answers.lower[0], answers.upper[0], answers.level)
+    return Quantity.of_ends(answers.value[0], answers.lower[0], answers.upper[0])
 
 
 def _square(quantity: Quantity) -> Array:
     """Square of the width of the 90 % interval."""
-    _, low, high = quantity.interval(0.9)
+    _, low, high = quantity.interval(CENTRAL)
     return np.asarray((high - low) ** 2)
 
 
@@ -107,7 +107,7 @@ def _summands(
     sent = equation.communication
     if sent is None or equation.nested or not sent.priced(equation.network):
         return timed, None
-    exchanged = sent.exchanged(points, equation.network, predicted.level)
+    exchanged = sent.exchanged(points, equation.network)
     calls = [kernel for kernel in timed if communicates(kernel)]
     if 0 < len(calls) < len(timed):  # a profile timed the same messages
         if exchanged.assumed:
@@ -128,7 +128,6 @@ def _with_waiting(equation: Application, exchanged: Exchanged, points: Array, co
 
 def _busiest(equation: Application, refined: Refined, timed: Mapping[str, int], points: Array, most: Array) -> Quantity:
     """What the busiest rank has over the mean, (k,), at `most` (k,)."""
-    uneven = np.ones(len(points)) if refined.uneven is None else refined.uneven
     if equation.imbalances is not None:
         # The kernels' counts by rank are more precise than the sum of a rank's scattering times.
         times = np.nan_to_num(refined.said.value[_rows(timed)])
@@ -139,7 +138,7 @@ def _busiest(equation: Application, refined: Refined, timed: Mapping[str, int], 
         # No rank does more than all together.
         value, low, high = (np.minimum(end, most) for end in ends)
         ends = value, low, high
-    return Quantity.of_ends(*ends, 0.9).moved(np.log(uneven))
+    return Quantity.of_ends(*ends).moved(np.log(refined.uneven))
 
 
 def _seconds(
@@ -155,7 +154,7 @@ def _seconds(
     times = np.nan_to_num(refined.said.value[_rows(timed)])
     each["direct"][: len(timed)] = times
     each["imbalance"][: len(timed)] = times * (busiest - 1.0)
-    for name, part in (refined.split or {}).items():
+    for name, part in refined.split.items():
         each[name][: len(timed)] = np.array([part[kernel] for kernel in timed])
     if equation.imbalances is not None:
         # Times of slowest ranks hold the imbalance, as do times of the ranks that have a kernel; they give it up

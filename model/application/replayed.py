@@ -111,6 +111,6 @@ def mixed(law: Replay, exchanged: Exchanged, seconds: Array, deviation: Array) -
     gap = np.where(known, log_ratio(np.where(known, seconds, 1.0), np.where(known, total, 1.0)), 0.0)
     # Where the laws differ, either may hold.
     spread = np.sqrt((weight * np.hypot(law.error, deviation)) ** 2 + weight * (1 - weight) * gap**2)
-    prices = Quantity.of_ends(times.value, times.lower, times.upper, times.level)
+    prices = Quantity.of_ends(times.value, times.lower, times.upper)
     prices = replace(prices, down=(1 - weight) * prices.down, up=(1 - weight) * prices.up)
     return replace(exchanged, times=times.having(prices.moved(weight * gap).wider(spread)))

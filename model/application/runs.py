@@ -71,7 +71,7 @@ class Runs(Stored):
         logs, errors, scatter = (table[np.ix_(kernels, run)] for table in (self.logs, self.errors, self.scatter))
         place = np.ix_(index, asked)
         law = replace(predicted, **{name: getattr(predicted, name)[place] for name in ARRAYS}).quantity()
-        met = Forecast.of(_posterior(law, logs, errors, scatter, pace), predicted.level)
+        met = Forecast.of(_posterior(law, logs, errors, scatter, pace))
         status, reason = forecast.judged_by_width(met.upper / met.lower, met.status, met.reason)
         met = replace(met, status=status, reason=reason)
         arrays: dict[str, Any] = {}
@@ -97,3 +97,12 @@ def _posterior(law: Quantity, logs: Array, errors: Array, scatter: Array, pace: 
     lawless = ~np.isfinite(gap)
     spread = np.where(repeated & ~lawless, np.sqrt(weight * errors**2 + again**2), again)
     return Quantity.even(np.where(lawless, logs, law.centre + weight * gap), spread)
+
+
+@dataclass(frozen=True)
+class Anchor(Stored):
+    """Times that were measured on another machine."""
+
+    name: str  # of its platform
+    platform: str  # as its file describes it
+    runs: Runs

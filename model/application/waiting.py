@@ -11,22 +11,17 @@ and T_waiting, from the time of the slowest rank, is what the program takes outs
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from ranksight.core.arrays import Array
 from ranksight.core.columns import Columns
 from ranksight.core.errors import InputError
-from ranksight.core.experiment import WHOLE, Experiment, Run, View
+from ranksight.core.experiment import WHOLE, Experiment, Run
 from ranksight.core.metrics import metric
 from ranksight.core.units import in_full
+from ranksight.core.view import Change, View
 from ranksight.model.priors import KERNELS_EXCESS, OTHERS_NEGLIGIBLE
 from ranksight.model.series.computation import RUNNING
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 HALTED = "time_halted"
 
@@ -42,7 +37,7 @@ def parted(experiment: Experiment) -> Experiment:
     if not shares or not all(share is not None for share in shares):
         return experiment
     known = [share for share in shares if share is not None]
-    return Parted(experiment) if max(known) > OTHERS_NEGLIGIBLE else experiment
+    return View(experiment, Parted()) if max(known) > OTHERS_NEGLIGIBLE else experiment
 
 
 def _share(experiment: Experiment, run: Run) -> float | None:
@@ -72,36 +67,20 @@ def _running(time: Array, halted: Array) -> float:
     return float(np.maximum(time - halted, 0.0).mean())
 
 
-class Parted(View):
-    """An experiment of whole programs whose running time is a kernel; nothing on disk changes."""
+class Parted(Change):
+    """The running time of whole programs as a kernel."""
 
-    def __init__(self, experiment: Experiment) -> None:
-        super().__init__(experiment.path, experiment.application, experiment.parameters, experiment.runs)
-        self._experiment = experiment
-
-    def columns(self, run: Run, name: str) -> tuple[str, ...]:
-        """See :meth:`Experiment.columns`."""
-        return self._experiment.columns(run, name)
-
-    def table(self, run: Run, name: str, columns: Sequence[str] | None = None) -> pd.DataFrame | None:
-        """See :meth:`Experiment.table`."""
-        if name != "counters":
-            return self._experiment.table(run, name, columns)
-        arrays = self.arrays(run)
-        table = None if arrays is None else arrays.table()
-        return table if table is None or columns is None else table[list(columns)]
-
-    def _read_arrays(self, run: Run, columns: Sequence[str] | None = None) -> Columns | None:
-        arrays = self._experiment.arrays(run)
-        if arrays is None or not {"time", HALTED} <= set(arrays.values):
-            return arrays
-        count, nothing = len(arrays), np.full(len(arrays), np.nan)
-        running = np.full(count, _running(arrays.values["time"], arrays.values[HALTED]))
+    def counters(self, table: Columns) -> Columns:
+        """See :meth:`~ranksight.core.experiment.Change.counters`."""
+        if not {"time", HALTED} <= set(table.values):
+            return table
+        count, nothing = len(table), np.full(len(table), np.nan)
+        running = np.full(count, _running(table.values["time"], table.values[HALTED]))
         values = {}
-        for name, column in arrays.values.items():
+        for name, column in table.values.items():
             # What adds up over kernels is of those alone, and the waiting of the program.
             of_whole = name in ("time", HALTED) or not metric(name).additive
             of_kernel = nothing if name == HALTED else running if name == "time" else column
             values[name] = np.concatenate([column if of_whole else nothing, of_kernel])
         code = np.repeat(np.array([0, 1], dtype=np.intp), count)
-        return Columns((WHOLE, RUNNING), code, np.tile(arrays.rank, 2), values)
+        return Columns((WHOLE, RUNNING), code, np.tile(table.rank, 2), values)

@@ -111,7 +111,7 @@ def add(parts: Forecast, rows: Index, weight_of_row: Array, rho: float) -> Forec
                 f"parts with {lost[k]:.0%} of the measured total have no answer: {parts.reason[rows[worst], k]}",
             )
     total, low, high = (np.where(none, np.nan, end)[None] for end in (total, low, high))
-    return Forecast(total, low, high, codes[None], reasons[None], form[None], parts.level)
+    return Forecast(total, low, high, codes[None], reasons[None], form[None])
 
 
 def share_of_form(form: Array) -> Array:

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ranksight.core import special
 from ranksight.core.arrays import Array, ratio
 from ranksight.model.energy.metered import COUNTS, OF_NODES
 from ranksight.model.energy.power import HALTED, PowerLaw, amounts
 from ranksight.model.energy.stored import ENERGY, NEEDED, Energy, Profile
-from ranksight.model.fitted_model import Model
+from ranksight.model.predicting import Learned
+from ranksight.model.quantity import TAIL
 from ranksight.model.series.computation import cores
 from ranksight.model.uncertainty.forecast import NO_DATA, OK, Forecast, judged_by_width
 
@@ -50,7 +50,7 @@ class _Duration:
 
 def parts(
     energy: Energy,
-    model: Model,
+    model: Learned,
     points: Array,
     times: Array | None = None,
     predicted: tuple[Array, Array] | None = None,
@@ -139,21 +139,18 @@ def _duration(
     return _Duration(whole, awake, (whole - awake) / LATEST, of_time, left, ratio(of_waiting, whole, 0.0))
 
 
-def _ranks(model: Model, points: Array) -> Array:
+def _ranks(model: Learned, points: Array) -> Array:
     """Ranks (k,) that values of the program are means over."""
     if "ranks" not in model.parameters:
         return np.ones(len(points))
     return np.asarray(points[:, list(model.parameters).index("ranks")], dtype=np.float64)
 
 
-def forecasts(
-    model: Model, points: Array, names: Sequence[str], level: float, times: Array | None = None
-) -> dict[str, Forecast]:
+def forecasts(model: Learned, points: Array, names: Sequence[str], times: Array | None = None) -> dict[str, Forecast]:
     """Forecasts of one row at `points` (k, m) of the metrics `names`, ``energy_package`` and so on."""
     energy = model.energy
     assert energy is not None
     by_component, answers = parts(energy, model, points, times), {}
-    tail = float(special.ndtri((1 + level) / 2))
     for name in names:
         kind, _, component = name.partition("_")
         chosen = by_component[component] if component else combined(by_component)
@@ -162,11 +159,11 @@ def forecasts(
         status = np.where(known, OK, NO_DATA).astype(np.intp)
         reason = np.full(value.shape, "", dtype=object)
         reason[~known] = "the time, or a count that power depends on, is not predicted at this configuration"
-        factor = np.exp(tail * relative)
+        factor = np.exp(TAIL * relative)
         status, reason = judged_by_width(factor**2, status, reason)
         answers[name] = Forecast(
             value[None], (value / factor)[None], (value * factor)[None], status[None], reason[None],
-            np.zeros((1, len(value))), level,
+            np.zeros((1, len(value))),
         )  # fmt: skip
     return answers
 

@@ -15,7 +15,7 @@ from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.fitting.outcome import seen_range, trained_range
 from ranksight.model.process.changepoint import FEWEST as CHANGEPOINTS_FROM
 from ranksight.model.process.changepoint import changepoints, node_place
-from ranksight.model.process.fit import data_of, fit_process
+from ranksight.model.process.fit_process import data_of, fit_process
 from ranksight.model.process.posterior import Process
 from ranksight.model.process.prevalence import learned
 from ranksight.model.process.several import CHOSEN

@@ -96,28 +96,25 @@ class Fitted(Keyed):
         return len(self.kernels)
 
     @one_thread()
-    def predict(self, points: Array, level: float = 0.9, hidden: Array | None = None) -> Forecast:
+    def predict(self, points: Array, hidden: Array | None = None) -> Forecast:
         """Forecast every series at `points` (k, m).
 
-        Raises InputError when the points do not have one finite value for every parameter, or the level is not a
-        probability.
+        Raises InputError when the points do not have one finite value for every parameter.
 
-        `points` (k, m). `level`: probability of the intervals. `hidden` (k, h): values of the hidden parameters there;
-        as measured when not given.
+        `points` (k, m). `hidden` (k, h): values of the hidden parameters there; as measured when not given.
         """
         points = np.atleast_2d(np.asarray(points, dtype=np.float64))
         if points.ndim != 2 or points.shape[1] != len(self.parameters) or not np.isfinite(points).all():
             raise InputError(
                 f"points of shape {points.shape} do not give a finite value to each of {', '.join(self.parameters)}"
             )
-        if not 0 < level < 1:
-            raise InputError(f"level {level} is not a probability", "give a number between 0 and 1, such as 0.9")
         fall, rise = self._aside(points, hidden)
         shape = (len(self), len(points))
         value, low, high, form, within_form = (np.full(shape, np.nan) for _ in range(5))
+        freedom = np.full(shape, np.inf)
         if not len(self.terms):
             status, reason = abstain(self, points, (value, low, high), form, within_form)
-            return Forecast(value, low, high, status, reason, form, level)
+            return Forecast(value, low, high, status, reason, form)
         turns = changes(self, points)
         uneven = self._uneven(points)
         at = values(self.terms, points)
@@ -128,9 +125,8 @@ class Fitted(Keyed):
             asked = points[:, process.axes]
             outside = (asked <= 0).any(axis=1)
             parts = process.components(np.where(asked > 0, asked, 1.0))
-            value[rows], low[rows], high[rows], form[rows], within_form[rows] = mixture_forecast(
-                parts, (fall[rows], rise[rows]), self.positive[rows], level
-            )
+            summary = mixture_forecast(parts, (fall[rows], rise[rows]), self.positive[rows])
+            value[rows], low[rows], high[rows], form[rows], within_form[rows], freedom[rows] = summary
             for array in (value, low, high):
                 array[np.ix_(rows, outside)] = np.nan
         for rows, forms in self._batches(len(points)):
@@ -148,11 +144,12 @@ class Fitted(Keyed):
             even = rise is fall and (self.drift[rows, :, 0] == self.drift[rows, :, 1]).all() and not uneven.any()
             down = np.hypot(self.strayed(points, rows, 0), fall[rows])
             up = down if even else np.hypot(self.strayed(points, rows, 1), np.hypot(rise[rows], uneven[rows]))
-            value[rows], low[rows], high[rows], form[rows], within_form[rows] = mixture_forecast(
-                parts_of_forms, (down, up), self.positive[rows], level, None if turns is None else turns.of(rows)
+            summary = mixture_forecast(
+                parts_of_forms, (down, up), self.positive[rows], None if turns is None else turns.of(rows)
             )
+            value[rows], low[rows], high[rows], form[rows], within_form[rows], freedom[rows] = summary
         status, reason = abstain(self, points, (value, low, high), form, within_form)
-        answer = Forecast(value, low, high, status, reason, form, level)
+        answer = Forecast(value, low, high, status, reason, form, freedom=freedom)
         return self._with_below(answer, points, hidden)
 
     def _batches(self, points: int) -> Iterator[tuple[Index, Index]]:
@@ -172,7 +169,7 @@ class Fitted(Keyed):
         """Take the answers below a break from the functions there."""
         if self.below is None or self.below_rows is None or self.breaks is None:
             return answer
-        other = self.below.predict(points, answer.level, hidden)
+        other = self.below.predict(points, hidden)
         rows = self.below_rows
         below = (points < self.breaks[rows][:, None]).any(axis=2)
         for name in ("value", "lower", "upper", "status", "reason", "form"):

@@ -41,7 +41,7 @@ class Verification:
             return np.asarray((self.measured >= self.forecast.lower) & (self.measured <= self.forecast.upper))
 
 
-def verify_largest(series: Series, level: float = 0.9, **settings: Any) -> Verification:
+def verify_largest(series: Series, **settings: Any) -> Verification:
     """Keep the largest value of the first parameter that varies back and predict it.
 
     `ranks` is taken before other parameters. Settings are those of :func:`.fit_series.fit_series`. Raises InputError
@@ -60,4 +60,4 @@ def verify_largest(series: Series, level: float = 0.9, **settings: Any) -> Verif
     largest = x == x.max()
     fitted = fit_series(series.at(~largest), **settings)
     measured = locate(series.values[:, largest], settings.get("over_repetitions", "auto")).values
-    return Verification(name, series.points[largest], measured, fitted.predict(series.points[largest], level))
+    return Verification(name, series.points[largest], measured, fitted.predict(series.points[largest]))

@@ -27,114 +27,17 @@ from ranksight.model.kernel_time.composed import Composed
 from ranksight.model.kernel_time.composition import Caches, Composition
 from ranksight.model.kernel_time.perwork import PerWork
 from ranksight.model.kernel_time.rates import Rates, changed
-from ranksight.model.kernel_time.work_per_rank import WorkPerRank, work_per_rank
+from ranksight.model.kernel_time.where import RANKS, Where, occupancy
 from ranksight.model.plaindata import Stored
-from ranksight.model.priors import FULL_NODE
 from ranksight.model.process.covariance import unseen
 from ranksight.model.quantity import Quantity, add, larger, mix, product
-from ranksight.model.series.computation import DIVIDERS, WORK_PER_RANK, cores
-from ranksight.model.series.domains import Domains, needs
-from ranksight.model.series.reducing import Series
+from ranksight.model.series.domains import needs
 from ranksight.model.uncertainty.forecast import Forecast
-from ranksight.model.uncertainty.slope import filled, shows
 
 COUNTS = ("instructions", "flops_dp", "bytes_mem_read", "bytes_mem_written")
 """Metrics whose functions the equation asks for."""
 PER_RANK, NOTHING, WAITING, BEYOND_L1 = "work per rank", "nothing", "waiting", "waiting beyond L1"
 """Kinds of work that are no metric. Loads that the first level serves may be hidden altogether."""
-RANKS = 2
-"""Column of ln ranks among the coordinates."""
-
-
-@dataclass(frozen=True)
-class Where(Stored):
-    """Coordinates of configurations."""
-
-    parameters: tuple[str, ...]
-    work: WorkPerRank
-    domains: Domains | None
-    columns: tuple[int, ...]
-    """Of (ln work per rank, ln ranks in a domain, ln ranks) those that act, and ln ranks where the work per rank is
-    stated: it acts on nothing, and few ranks show little of many."""
-    alone: bool = False  # whether all runs were on one memory domain, with another number of ranks each
-    full: float = 0.0
-    """Probability that they have filled one, where no machine gives its domains
-    (:func:`ranksight.model.uncertainty.slope.filled`)."""
-
-    def _fits(self) -> bool:
-        return set() < set(self.columns) <= {0, 1, 2} and 0 <= self.full <= 1
-
-    def ranks(self, points: Array) -> Array:
-        """Ranks (k,) at `points` (k, m), times their threads, which occupy cores as ranks do."""
-        return cores(points, self.parameters)
-
-    def active(self, points: Array) -> Array:
-        """Ranks (k,) that share a memory domain; 1 where no machine gives its cores."""
-        if self.domains is None:
-            return np.ones(len(points))
-        return np.asarray(self.domains.active(self.ranks(points)), dtype=np.float64)
-
-    def spreads(self, points: Array) -> Mask:
-        """Where ranks share several domains (k,), after runs on one alone."""
-        if self.domains is None:
-            return np.zeros(len(points), dtype=bool)
-        return np.asarray((self.ranks(points) > self.active(points)) & self.alone)
-
-    def fills(self, points: Array) -> Array:
-        """Probability (k,) that costs stay those of a full domain: runs within one domain cannot part what its ranks
-        take from each other from what their work per rank does."""
-        if self.domains is None:
-            return np.full(len(points), self.full)
-        return np.where(self.spreads(points) & (1 not in self.columns), FULL_NODE, 0.0)
-
-    def of_domain(self, points: Array, inputs: Array, ends: tuple[Array, Array]) -> Array:
-        """Coordinates like `inputs` (k, d) if the ranks of one domain had all the work; where no machine gives its
-        domains, those of the nearest runs, which lie between `ends`."""
-        if self.domains is None:
-            return np.clip(inputs, *ends)
-        moved = inputs.copy()
-        divided = self.work.powers[np.isin(self.parameters, DIVIDERS)].min()
-        moved[:, 0] -= divided * np.log(self.ranks(points) / self.active(points))
-        return moved
-
-    def every(self, points: Array, work_points: Array | None = None) -> Array:
-        """All coordinates, (k, 3)."""
-        ranks = np.log(np.maximum(self.ranks(points), 1.0))
-        work = self.work.logarithm(points if work_points is None else work_points)
-        return np.stack([work, np.log(self.active(points)), ranks], axis=1)
-
-    def inputs(self, points: Array, work_points: Array | None = None) -> Array:
-        """Coordinates (k, d) of :attr:`columns`, with the work per rank of `work_points` where they are given."""
-        return self.every(points, work_points)[:, list(self.columns)]
-
-    @property
-    def variants(self) -> tuple[tuple[bool, ...], ...]:
-        """Sets of coordinates that may act: the first alone, with any other, and all."""
-        inert = WORK_PER_RANK in self.parameters
-        free = [not (inert and column == RANKS) for column in self.columns]
-        sets = {tuple(yes and at in (0, other) for at, yes in enumerate(free)) for other in range(len(free))}
-        return tuple(sorted(sets | {tuple(free)}))
-
-    @classmethod
-    def of(cls, series: Series, domains: Domains | None) -> Where:
-        """The coordinates that varied in `series`, none of which repeats another."""
-        where = cls(series.parameters, work_per_rank(series), domains, (0, 1, 2))
-        every = where.every(series.points)
-        every = every - every.mean(axis=0)
-        columns_used: list[int] = []
-        stated = WORK_PER_RANK in series.parameters
-        for column in range(every.shape[1] - stated):
-            trial = every[:, [*columns_used, column]]
-            if np.linalg.matrix_rank(trial, tol=1e-6) == len(columns_used) + 1:
-                columns_used.append(column)
-        columns_used += [RANKS] if stated else []
-        ranks, active = where.ranks(series.points), where.active(series.points)
-        columns = tuple(columns_used) or (0,)
-        if domains is None:
-            full = filled(float(ranks.min()), float(ranks.max())) * shows(float(ranks.min()), series.metrics)
-            return cls(series.parameters, where.work, domains, columns, full=full)
-        one_domain = bool((ranks == active).all()) and len(np.unique(active)) > 1
-        return cls(series.parameters, where.work, domains, columns, one_domain)
 
 
 @dataclass(frozen=True)
@@ -397,11 +300,3 @@ class Times:
     busy: Array  # (K, k)
     """Part of the time that the interface of a memory domain is at work; NaN where that is not known."""
     fitted: Fitted | None = None
-
-
-def occupancy(where: Where, points: Array) -> Array:
-    """Share of a node's cores that work, (k, 1): the clock falls as they wake (turbo)."""
-    ranks = where.ranks(points)
-    if where.domains is None:
-        return np.log(np.maximum(ranks, 1.0))[:, None]
-    return np.asarray(np.minimum(ranks, where.domains.ranks_per_node) / where.domains.ranks_per_node)[:, None]

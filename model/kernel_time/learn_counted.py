@@ -16,18 +16,10 @@ from ranksight.core.metrics import LEVELS
 from ranksight.model import priors
 from ranksight.model.kernel_time.composed import KINDS, learn_composed
 from ranksight.model.kernel_time.composition import Caches, Composition, fit_compositions
-from ranksight.model.kernel_time.counted import (
-    BEYOND_L1,
-    COUNTS,
-    NOTHING,
-    PER_RANK,
-    WAITING,
-    Counted,
-    Where,
-    occupancy,
-)
+from ranksight.model.kernel_time.counted import BEYOND_L1, COUNTS, NOTHING, PER_RANK, WAITING, Counted
 from ranksight.model.kernel_time.perwork import PerWork
 from ranksight.model.kernel_time.rates import Rates
+from ranksight.model.kernel_time.where import Where, occupancy
 from ranksight.model.quantity import Quantity
 from ranksight.model.series.domains import Domains
 from ranksight.model.series.reducing import Series

@@ -22,8 +22,8 @@ import numpy as np
 
 from ranksight.core import special
 from ranksight.core.arrays import Array, Index, Mask, log
+from ranksight.model.kernel_time.hypotheses import Hypotheses as Departures
 from ranksight.model.kernel_time.rates import JITTER
-from ranksight.model.kernel_time.rates import Hypotheses as Departures
 from ranksight.model.plaindata import Stored
 from ranksight.model.process.covariance import unseen
 from ranksight.model.search.terms import ONE, Factor, Hypotheses, hypotheses, values

@@ -25,6 +25,7 @@ from ranksight.model import priors
 from ranksight.model.laws.law import LAWS, LawTimes
 from ranksight.model.plaindata import Stored
 from ranksight.model.priors import WORTH
+from ranksight.model.quantity import CENTRAL
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
 from ranksight.model.uncertainty.mixture import quantiles
@@ -141,7 +142,7 @@ def log_score(law: LawTimes, kernels: tuple[str, ...], truth: Array) -> Array:
     return result
 
 
-def mix(kernels: tuple[str, ...], laws: Mapping[str, LawTimes], weights: Array, level: float) -> tuple[Forecast, Array]:
+def mix(kernels: tuple[str, ...], laws: Mapping[str, LawTimes], weights: Array) -> tuple[Forecast, Array]:
     """The mixture of the laws with `weights` (K, l, k), a row a kernel, and the weight of each law there, (l, K, k)."""
     names = tuple(laws)
     count = next(iter(laws.values())).time.centre.shape[1]
@@ -158,7 +159,7 @@ def mix(kernels: tuple[str, ...], laws: Mapping[str, LawTimes], weights: Array, 
     known = total > 0
     share = share / np.where(known, total, 1.0)
     free = np.full(shape, NORMAL)
-    tail = (1 - level) / 2
+    tail = (1 - CENTRAL) / 2
     middle = quantiles((0.5,), share, centre, np.hypot((down + up) / 2, forecast.ROUNDING), free)[0]
     low = quantiles((tail,), share, centre, np.hypot(down, forecast.ROUNDING), free)[0]
     high = quantiles((1 - tail,), share, centre, np.hypot(up, forecast.ROUNDING), free)[0]
@@ -171,4 +172,4 @@ def mix(kernels: tuple[str, ...], laws: Mapping[str, LawTimes], weights: Array, 
     reason = np.where(known, "", forecast.REASONS[forecast.NO_DATA]).astype(object)
     with np.errstate(invalid="ignore", divide="ignore"):
         status, reason = forecast.judged_by_width(upper / lower, status, reason)
-    return Forecast(value, np.fmin(lower, value), np.fmax(upper, value), status, reason, form, level), share
+    return Forecast(value, np.fmin(lower, value), np.fmax(upper, value), status, reason, form), share

@@ -17,7 +17,7 @@ from ranksight.model.laws.stacking import Weights, mix, places
 from ranksight.model.priors import SHOWN, VAGUE
 from ranksight.model.quantity import Quantity
 from ranksight.model.resource.equation import LEVELS
-from ranksight.model.structure.functions import rows_of
+from ranksight.model.structure.functions import ARRAYS, rows_of
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
 
@@ -104,19 +104,14 @@ class Laws:
         each = weights.of(kernels, tuple(self.laws))[..., None]
         if inside is not None:
             each = np.where(near[:, None], inside.of(kernels, tuple(self.laws))[..., None], each)
-        result, share = mix(
-            kernels, self.laws, np.broadcast_to(each, (*each.shape[:2], near.shape[1])), predicted.level
-        )
+        result, share = mix(kernels, self.laws, np.broadcast_to(each, (*each.shape[:2], near.shape[1])))
         functions = rows_of(predicted, np.array([timed[kernel] for kernel in kernels], dtype=np.intp))
         single = self.weight(FUNCTION, share) > 1 - 1e-9
         keep = single | np.isin(functions.status, NO_LAW) | ~np.isfinite(result.value)
-        picked = {
-            name: np.where(keep, getattr(functions, name), getattr(result, name))
-            for name in ("value", "lower", "upper", "status", "reason", "form")
-        }
+        picked = {name: np.where(keep, getattr(functions, name), getattr(result, name)) for name in ARRAYS}
         self._refuse(kernels, picked["status"], picked["reason"])
         self._log(kernels, share)
-        return Forecast(**picked, level=predicted.level), tuple(self.laws), share
+        return Forecast(**picked), tuple(self.laws), share
 
     def _refuse(self, kernels: tuple[str, ...], status: NDArray[np.intp], reason: NDArray[np.object_]) -> None:
         """Write the status and reason (K, k) of times that some law says are imputed, or not determined at all."""

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -25,7 +24,7 @@ from ranksight.core.metrics import Reduction
 from ranksight.model.application.assumed import Assumed
 from ranksight.model.application.bulk_synchronous import Application
 from ranksight.model.application.moved import BOUND, CORE, MEMORY, Moved
-from ranksight.model.application.runs import Runs
+from ranksight.model.application.runs import Anchor, Runs
 from ranksight.model.application.waiting import parted
 from ranksight.model.fitted_model import Model
 from ranksight.model.laws.stacking import places
@@ -37,8 +36,6 @@ from ranksight.model.structure.functions import rows_of
 from ranksight.platforms import Platform
 from ranksight.platforms.writing import dumps
 
-ANCHORS = "anchors"
-"""Name of the runs on other machines among a model's extras, by platform."""
 STEP = 0.02
 """Step of the differences, 1."""
 ROUNDS = 8
@@ -71,8 +68,8 @@ def with_runs(model: Model, series: Series, platform: Platform) -> Model:
     kernels = tuple(kernel for kernel, yes in zip(runs.kernels, common.tolist(), strict=True) if yes)
     logs, errors, scatter = (table[common] for table in (runs.logs, runs.errors, runs.scatter))
     runs = replace(runs, kernels=kernels, logs=logs, errors=errors, scatter=scatter)
-    entry = {"platform": dumps(platform), "runs": runs.to_dict()}
-    return replace(model, extras={**model.extras, ANCHORS: {**model.extras.get(ANCHORS, {}), platform.name: entry}})
+    others = [anchor for anchor in model.anchors if anchor.name != platform.name]
+    return replace(model, anchors=(*others, Anchor(platform.name, dumps(platform), runs)))
 
 
 def times_there(
@@ -93,9 +90,8 @@ def _divided(moved: Model, runs: Runs) -> Runs:
     return replace(runs, kernels=kernels, logs=parts + runs.logs - program, errors=errors, scatter=scatter)
 
 
-def anchored_by(moved: Model, stored: Mapping[str, Any]) -> Model:
-    """A model that was moved to another machine, with its laws through the runs `stored` of that machine."""
-    runs = Runs.from_dict(stored.get("runs", {}))
+def anchored_by(moved: Model, runs: Runs) -> Model:
+    """A model that was moved to another machine, with its laws through the `runs` on that machine."""
     if runs.points.shape[1:] != (len(moved.parameters),):
         raise InputError("the runs of another machine are damaged", "fit the model again")
     equation = moved.equation
@@ -116,7 +112,7 @@ def anchored_by(moved: Model, stored: Mapping[str, Any]) -> Model:
     assert shifted_laws.machine is not None
     anchored = replace(shifted_laws.machine, spread=spread, seen=runs.points, assumed=(*machine.assumed, note))
     shifted_laws = replace(shifted_laws, machine=anchored, runs=runs)
-    return replace(moved, extras={**moved.extras, "application": shifted_laws.to_dict()})
+    return replace(moved, equation=shifted_laws)
 
 
 def _gap(moved: Model, runs: Runs) -> Array:
@@ -188,7 +184,7 @@ def _predictor(model: Model, equation: Application, runs: Runs) -> tuple[Callabl
     assert machine is not None
     functions, rows, at = model.functions, _rows(model, runs), places(machine.kernels, runs.kernels)
     counts = functions.predict(runs.points)
-    share = None if model.staircase is None else model.staircase.share(functions, runs.points, 0.9)
+    share = None if model.staircase is None else model.staircase.share(functions, runs.points)
     zero = replace(equation, machine=replace(machine, spread=np.zeros(machine.spread.shape)))
 
     def asked(shift: Array) -> Quantity:

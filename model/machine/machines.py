@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from ranksight.core.errors import InputError
 from ranksight.model.fitted_model import Model
-from ranksight.model.machine.anchor import ANCHORS, anchored_by
+from ranksight.model.machine.anchor import anchored_by
 from ranksight.model.machine.transfer import moved_to
 from ranksight.platforms import Platform, load
 
@@ -24,7 +23,5 @@ def on(model: Model, platform: Platform | str, *, instructions: float | None = N
     """
     target = load(platform) if isinstance(platform, str) else platform
     moved = moved_to(model, target, instructions)
-    runs = model.extras.get(ANCHORS, {})
-    if not isinstance(runs, dict) or not all(isinstance(each, dict) for each in runs.values()):
-        raise InputError("'anchors' is damaged", "fit the model again")
-    return moved if moved is model or target.name not in runs else anchored_by(moved, runs[target.name])
+    runs = next((anchor.runs for anchor in model.anchors if anchor.name == target.name), None)
+    return moved if moved is model or runs is None else anchored_by(moved, runs)

@@ -39,17 +39,14 @@ from ranksight.platforms import Platform
 from ranksight.platforms.assumptions import spread
 from ranksight.platforms.files import parse
 
-STORED = "platform"
-"""Name of the text of the measured platform among a model's extras."""
 UNNAMED = "fit it with --platform NAME: 'ranksight platforms' lists the machines described"
 
 
 def measured_platform(model: Model) -> Platform:
     """The machine that the runs of a model were on; InputError where it does not say."""
-    text = model.extras.get(STORED)
-    if not isinstance(text, str):
+    if not model.platform:
         raise InputError("the model does not know on which machine its runs were", UNNAMED)
-    return parse(text.encode(), "the model's platform")
+    return parse(model.platform.encode(), "the model's platform")
 
 
 def moved_to(model: Model, target: Platform, instructions: float | None = None) -> Model:
@@ -70,7 +67,7 @@ def moved_to(model: Model, target: Platform, instructions: float | None = None) 
     if instructions is not None and not 0 < instructions < np.inf:
         raise InputError(f"the instructions there are {instructions:g} times those here", "give a ratio above 0")
     application = _moved(model, origin, target, instructions)
-    return replace(model, extras={**model.extras, "application": application.to_dict()})
+    return replace(model, equation=application)
 
 
 def _moved(model: Model, origin: Platform, target: Platform, instructions: float | None) -> Application:

@@ -41,14 +41,14 @@ class Messages(Stored):
         """Those of the volumes."""
         return self.volumes.parameters
 
-    def predict(self, point: Array, level: float = 0.9) -> MessageTable:
+    def predict(self, point: Array) -> MessageTable:
         """The message table at one configuration, (m,).
 
         Raises InputError when the number of ranks is not whole, or too large to name every rank.
         """
-        return self.tables(np.asarray(point, dtype=np.float64)[None, :], level)[0]
+        return self.tables(np.asarray(point, dtype=np.float64)[None, :])[0]
 
-    def tables(self, points: Array, level: float = 0.9) -> list[MessageTable]:
+    def tables(self, points: Array) -> list[MessageTable]:
         """The message tables at several configurations, (k, m); see :meth:`predict`."""
         for asked in points[:, self.parameters.index("ranks")].tolist():
             if asked < 1 or not asked.is_integer():
@@ -60,7 +60,7 @@ class Messages(Stored):
             for part in entry.parts:
                 names[part.count] = names[part.size] = entry.kernel
                 sizes[part.size] = True
-        volumes = extended(self.stated, lambda at: self.volumes.predict(at, level), points, names, sizes)
+        volumes = extended(self.stated, self.volumes.predict, points, names, sizes)
         each = [{name: getattr(volumes, name)[:, k : k + 1] for name in ARRAYS} for k in range(len(points))]
         return [self._table(point, replace(volumes, **one)) for point, one in zip(points, each, strict=True)]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -54,6 +54,11 @@ class Row:
     def key(self) -> tuple[str, str]:
         """Kernel and operation."""
         return self.kernel, self.operation
+
+    def at(self, level: float) -> Row:
+        """The same with central intervals of bytes of probability `level`."""
+        volume = Forecast.settled(self.bytes, self.low, self.high).at(level)
+        return replace(self, low=volume.lower, high=volume.upper)
 
     def of_ranks(self, ranks: int) -> Row:
         """A typical rank's messages (:func:`typical_row`) as those of each of `ranks`."""
@@ -157,6 +162,14 @@ class MessageTable:
     rows: tuple[Row, ...]
     grid: tuple[int, ...] = ()
     periodic: bool = False
+
+    def at(self, level: float) -> MessageTable:
+        """The same with central intervals of probability `level`."""
+        return replace(self, rows=tuple(row.at(level) for row in self.rows))
+
+    def having(self, kind: str, kind_of: Callable[[str], str]) -> MessageTable:
+        """The table with operations of one kind alone, or all where `kind` is empty."""
+        return replace(self, rows=tuple(row for row in self.rows if not kind or kind_of(row.operation) == kind))
 
     @property
     def ok(self) -> bool:

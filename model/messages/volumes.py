@@ -49,23 +49,23 @@ class Volumes(Stored):
             and (self.sums is None or set(self.sums.kernels) <= free)
         )
 
-    def predict(self, points: Array, level: float = 0.9) -> Forecast:
+    def predict(self, points: Array) -> Forecast:
         """Forecast the s volumes at `points` (k, m)."""
         points = np.atleast_2d(np.asarray(points, dtype=np.float64))
-        answer = certain(np.zeros((len(self.laws), len(points))), level)
+        answer = certain(np.zeros((len(self.laws), len(points))))
         lawful, free = (np.flatnonzero([bool(law) == yes for law in self.laws]) for yes in (True, False))
         everywhere = np.ones((1, len(points)), dtype=bool)
         if self.functions is not None:
-            answer = choose(answer, self.functions.predict(points, self.parameters, level), free, everywhere)
+            answer = choose(answer, self.functions.predict(points, self.parameters), free, everywhere)
         if self.sums is not None:
             rows = np.array([int(number) for number in self.sums.kernels], dtype=np.intp)
-            forecasts = self.sums.among(rows_of(answer, rows), points, level)
+            forecasts = self.sums.among(rows_of(answer, rows), points)
             answer = choose(answer, forecasts, rows, forecasts.status != forecast.DOMAIN)
         if not len(lawful):
             return answer
         ranks = points[:, self.parameters.index("ranks")]
         scale = weights([self.laws[i] for i in lawful], ranks)
-        forecasts = self.factors.predict(points, self.parameters, level)
+        forecasts = self.factors.predict(points, self.parameters)
         forecasts = replace(
             forecasts, value=forecasts.value * scale, lower=forecasts.lower * scale, upper=forecasts.upper * scale
         )

@@ -244,7 +244,7 @@ def grown(data: Data, at: Array, several: Products, prevalence: Prevalence) -> t
     turned = np.ascontiguousarray(np.moveaxis(equations.turned[:-1], 0, 2))
     right = np.moveaxis(equations.right[:-1], 0, 2)
     diagonal = 1.0 + np.einsum("sgtn,stn->sgt", turned, share)
-    nothing = coarse.covariances - 0.5 * equations.log_determinant - 0.5 * equations.whole
+    nothing = coarse.covariances + equations.of_nothing
     levels: list[Index] = []
     scores: list[Array] = []
     members = np.full((len(share), 1, 0), -1, dtype=np.intp)

@@ -156,6 +156,11 @@ class Equations:
     whole: Array  # (s, g): z' K^-1 z
     log_determinant: Array  # (s, g)
 
+    @property
+    def of_nothing(self) -> Array:
+        """Logarithm of the evidence (s, g) of a mean without terms."""
+        return -0.5 * self.log_determinant - 0.5 * self.whole
+
     @classmethod
     def of(cls, data: Data, values: Array, covariances: Array) -> Equations:
         """Those of terms `values` (t, n) or (s, t, n) under `covariances` (g, 4)."""

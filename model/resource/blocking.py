@@ -81,10 +81,34 @@ def fit_resources(
     **settings
         Of :func:`ranksight.model.fitting.fit_series.fit_series`.
     """
-    rows, samples = series.rows, samples or {}
+    parts = _kernels(series, machine, samples or {}, over_repetitions, slowest)
+    if not parts:
+        return None
+    return Resources(
+        machine,
+        tuple(part.name for part in parts),
+        np.array([part.cpi for part in parts]),
+        np.array([part.factor for part in parts]),
+        np.array([part.error for part in parts]),
+        np.array([[np.nanmin(part.factors), np.nanmax(part.factors)] for part in parts]),
+        _trend(series, [part for part in parts if not part.steady], **settings),
+        tuple(part.evidence for part in parts),
+        spread=np.array([part.spread for part in parts]),
+        means=slowest is not None,
+    )
+
+
+def _kernels(
+    series: Series,
+    machine: Machine,
+    samples: Mapping[str, Array],
+    over_repetitions: str,
+    slowest: Mapping[str, Array] | None,
+) -> list[_Kernel]:
+    """Factors of the kernels that have the counters; for the parameters see :func:`fit_resources`."""
+    rows, parts = series.rows, []
     values = reduce(series.values, over_repetitions, axis=2)
     number, sampled = series.samples, series.sampled
-    parts = []
     rate, drawn = _sampling(values, rows, samples, "time")
     cycled = {
         kernel: np.nan_to_num(number[row])
@@ -112,20 +136,7 @@ def fit_resources(
         if kernel in samples and kernel not in drawn:
             part = replace(part, evidence=UNSEEN, spread=unsampled_spread())
         parts.append(part)
-    if not parts:
-        return None
-    return Resources(
-        machine,
-        tuple(part.name for part in parts),
-        np.array([part.cpi for part in parts]),
-        np.array([part.factor for part in parts]),
-        np.array([part.error for part in parts]),
-        np.array([[np.nanmin(part.factors), np.nanmax(part.factors)] for part in parts]),
-        _trend(series, [part for part in parts if not part.steady], **settings),
-        tuple(part.evidence for part in parts),
-        spread=np.array([part.spread for part in parts]),
-        means=slowest is not None,
-    )
+    return parts
 
 
 _NEEDED = ("instructions", "time", "cycles", "stall_cycles", *LEVELS)

@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ranksight.core.columns import Columns
 from ranksight.core.errors import InputError
-from ranksight.core.experiment import WHOLE, Experiment, Run, View
-from ranksight.core.sampled import TABLE
+from ranksight.core.experiment import WHOLE, Experiment, Run
 from ranksight.core.units import format_si
+from ranksight.core.view import Change, View
 from ranksight.model.plaindata import Stored
 from ranksight.model.priors import PLATFORM_CLOCK
 from ranksight.model.resource.clock import ESTIMATED
@@ -96,54 +97,45 @@ def _held(experiment: Experiment) -> set[tuple[str, bool]]:
     return result
 
 
-class Timed(View):
-    """An experiment whose cycles have become times where none was measured; nothing on disk changes."""
+@dataclass(frozen=True)
+class Timed(Change):
+    """Cycles as times where none was measured; of kernels alone where the program's time was (`whole_timed`)."""
 
-    def __init__(self, experiment: Experiment, clock: Clock) -> None:
-        runs = [self._marked(experiment, run, clock) for run in experiment.runs]
-        super().__init__(experiment.path, experiment.application, experiment.parameters, runs)
-        self.clock = clock
-        self._whole_timed = ("time", True) in _held(experiment)
+    clock: Clock
+    whole_timed: bool
 
-    @staticmethod
-    def _marked(experiment: Experiment, run: Run, clock: Clock) -> Run:
+    @classmethod
+    def of(cls, experiment: Experiment, clock: Clock) -> Experiment:
+        """The experiment with those times."""
+        return View(experiment, cls(clock, ("time", True) in _held(experiment)))
+
+    def run(self, run: Run, columns: Sequence[str]) -> Run:
+        """See :meth:`~ranksight.core.experiment.Change.run`."""
         provenance = run.provenance
-        if "cycles" not in experiment.columns(run, "counters") or "time" in provenance:
+        if "cycles" not in columns or "time" in provenance:
             return run
-        how = f"derived from cycles: cycles / clock ({provenance.get('cycles', 'measured')}; clock {clock.source})"
+        how = f"derived from cycles: cycles / clock ({provenance.get('cycles', 'measured')}; clock {self.clock.source})"
         return replace(run, provenance={**provenance, "time": how})
 
-    def columns(self, run: Run, name: str) -> tuple[str, ...]:
-        """See :meth:`Experiment.columns`."""
-        names = super().columns(run, name)
-        return (*names, "time") if name == "counters" and "cycles" in names and "time" not in names else names
+    def columns(self, names: tuple[str, ...]) -> tuple[str, ...]:
+        """See :meth:`~ranksight.core.experiment.Change.columns`."""
+        return (*names, "time") if "cycles" in names and "time" not in names else names
 
-    def table(self, run: Run, name: str, columns: Sequence[str] | None = None) -> pd.DataFrame | None:
-        """See :meth:`Experiment.table`."""
-        if name == TABLE:
-            return self._samples(super().table(run, name, columns))
-        if name != "counters" or (columns is not None and "time" not in columns):
-            return super().table(run, name, columns)
-        present = super().columns(run, name)
-        wanted = [
-            each
-            for each in present
-            if columns is None or each in columns or each in ("kernel", "time", "cycles", "frequency")
-        ]
-        table = super().table(run, name, wanted)
-        if table is None or "cycles" not in table:
+    def counters(self, table: Columns) -> Columns:
+        """See :meth:`~ranksight.core.experiment.Change.counters`."""
+        if "cycles" not in table.values:
             return table
-        frequency = self.clock.frequency
-        clock = table["frequency"].where(table["frequency"] > 0, frequency) if "frequency" in table else frequency
-        derived = table["cycles"] / clock
-        if self._whole_timed:
-            derived = derived.where(table["kernel"] != WHOLE)
-        table = table.assign(time=derived if "time" not in table else table["time"].fillna(derived))
-        return table if columns is None else table[list(columns)]
+        frequency = table.values.get("frequency", np.full(len(table), np.nan))
+        derived = table.values["cycles"] / np.where(frequency > 0, frequency, self.clock.frequency)
+        if self.whole_timed:
+            whole = np.array([kernel == WHOLE for kernel in table.kernels], dtype=bool)
+            derived = np.where(whole[table.code], np.nan, derived)
+        time = table.values.get("time", np.full(len(table), np.nan))
+        return replace(table, values={**table.values, "time": np.where(np.isnan(time), derived, time)})
 
-    def _samples(self, table: pd.DataFrame | None) -> pd.DataFrame | None:
+    def samples(self, table: pd.DataFrame) -> pd.DataFrame:
         """What a sample is worth, in times too."""
-        if table is None or not {"metric", "worth"} <= set(table.columns) or not self.clock.frequency > 0:
+        if not {"metric", "worth"} <= set(table.columns) or not self.clock.frequency > 0:
             return table
         import pandas as pd
 

@@ -24,7 +24,7 @@ from ranksight.core.arrays import Array, Mask, log, ratio
 from ranksight.core.metrics import LEVELS as LEVELS
 from ranksight.model import priors
 from ranksight.model.plaindata import Row, Stored
-from ranksight.model.quantity import TAIL, Quantity, deviations
+from ranksight.model.quantity import TAIL, Quantity
 from ranksight.model.structure.functions import Functions
 from ranksight.model.uncertainty.forecast import INSUFFICIENT, OK, Forecast
 
@@ -128,7 +128,7 @@ class Resources(Stored):
         unknown = counted[:-1] & np.isin(counts.status[index[:-1]], INSUFFICIENT)
         at_most = np.fmax(np.abs(each) * np.minimum(np.nan_to_num(upper[:-1]), 1e300), np.abs(seconds))
         unknown[1:] &= at_most[1:] >= NEGLIGIBLE * np.abs(time)
-        z = deviations(counts.level)
+        z = TAIL
         jobs = z * np.hypot(priors.BETWEEN_JOBS, self.run_to_run) * np.nan_to_num(time)
         pace = z * self.spread[:, None]
         down, up = (

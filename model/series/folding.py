@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ranksight.core.arrays import Array, Index, Mask
+from ranksight.core.arrays import Array, Mask
 from ranksight.core.columns import Columns
 from ranksight.core.errors import InputError
-from ranksight.core.experiment import ALL_RANKS, COUNTER_KEYS, WHOLE, Experiment, Run, View
-from ranksight.core.leftout import MPI, OTHER
+from ranksight.core.experiment import Experiment
 from ranksight.core.metrics import metric
 from ranksight.core.mpi import LABEL, communicates
-from ranksight.core.sampled import HANDFUL, TABLE, sampling_of
 from ranksight.core.units import counted
+from ranksight.core.view import Change, View
 from ranksight.model.plaindata import Stored
+from ranksight.model.series.kernel_shares import NO_PART, OTHER_COLUMNS, SENT, Shares, far
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,17 +39,8 @@ SMALL_OF_REST = 5e-3
 that a cache serves: it scatters."""
 MANY = 50
 """Kernels up to which none is folded: so few are fitted at once."""
-FAR, FARTHER = 8.0, 64.0
-"""How many times the largest value of a parameter, and of ranks, a kernel must stay small, as it grew so far."""
 GROWN = 1e-2
 """Share that a kernel must not reach there."""
-STEEPEST = 3.0
-"""Largest exponent that a kernel is taken to grow on with."""
-_APART = (WHOLE, MPI, OTHER)
-"""Kernels that stay: they are no part of the program's kernels."""
-_SENT = ("messages", "bytes_sent", "mpi_time", "peers")
-"""Metrics of messages, which are not folded."""
-_OTHER_COLUMNS = (*COUNTER_KEYS, *_SENT)
 
 
 @dataclass(frozen=True)
@@ -80,7 +71,7 @@ class Selection(Stored):
 
     def view(self, experiment: Experiment) -> Experiment:
         """The experiment with the folded kernels as one; nothing on disk changes."""
-        return Folded(experiment, self.kernels) if self.kernels else experiment
+        return View(experiment, Folded(self.kernels)) if self.kernels else experiment
 
 
 def select(experiment: Experiment, metrics: Sequence[str] | None = None, keep: Collection[str] = ()) -> Selection:
@@ -93,10 +84,10 @@ def select(experiment: Experiment, metrics: Sequence[str] | None = None, keep: C
     counted, what only samples show is start-up (:mod:`ranksight.model.resource.sampled_times`) and is not folded.
     `metrics`: those that matter; all when not given. `keep`: kernels that are not folded, whatever their size.
     """
-    return _select(_Shares.of(experiment, metrics), keep)
+    return _select(Shares.of(experiment, metrics), keep)
 
 
-def _select(shares: _Shares, keep: Collection[str] = ()) -> Selection:
+def _select(shares: Shares, keep: Collection[str] = ()) -> Selection:
     if len(shares.kernels) <= MANY or not shares.tables:
         return Selection()
     small = np.ones(len(shares.kernels), dtype=bool)
@@ -106,8 +97,8 @@ def _select(shares: _Shares, keep: Collection[str] = ()) -> Selection:
         least = SMALL if steady and name != "visits" else SMALL_OF_REST
         small &= ~((share >= least) & shares.trusted(name)[:, None]).any(axis=1)
         if steady and described.kind == "requirement" and name not in shares.samples:
-            small &= _far(shares.parameters, shares.places[name], shares.values[name], shares.sums[name]) < GROWN
-    stays = {*keep, *_APART, *shares.whole}
+            small &= far(shares.parameters, shares.places[name], shares.values[name], shares.sums[name]) < GROWN
+    stays = {*keep, *NO_PART, *shares.whole}
     small &= np.array([kernel not in stays for kernel in shares.kernels])
     counts = shares.values.get("instructions")
     if counts is not None and "instructions" not in shares.samples:
@@ -121,49 +112,29 @@ def _select(shares: _Shares, keep: Collection[str] = ()) -> Selection:
 
 def significant(experiment: Experiment) -> set[str]:
     """Names of the kernels that :func:`select` does not fold."""
-    shares = _Shares.of(experiment, None)
+    shares = Shares.of(experiment, None)
     return set(shares.kernels) - _select(shares).kernels
 
 
-class Folded(View):
-    """An experiment whose counters hold the `folded` kernels as one; nothing on disk changes.
+class Folded(Change):
+    """Counters that hold the `folded` kernels as one; messages keep the names of the kernels that send them."""
 
-    Messages keep the names of the kernels that send them. `experiment`: it may be a view itself.
-    """
-
-    def __init__(self, experiment: Experiment, folded: Collection[str]) -> None:
-        super().__init__(experiment.path, experiment.application, experiment.parameters, experiment.runs)
-        self._experiment = experiment
+    def __init__(self, folded: Collection[str]) -> None:
         calls = frozenset(filter(communicates, folded))
         self._folded = {into: names for into, names in ((OTHERS, {*folded} - calls), (OTHERS_OF_MPI, calls)) if names}
 
-    def columns(self, run: Run, name: str) -> tuple[str, ...]:
-        """See :meth:`Experiment.columns`."""
-        return self._experiment.columns(run, name)
+    def counters(self, table: Columns) -> Columns:
+        """See :meth:`~ranksight.core.experiment.Change.counters`."""
+        for into, names in self._folded.items():
+            table = _counters(table, names, into)
+        return table
 
-    def table(self, run: Run, name: str, columns: Sequence[str] | None = None) -> pd.DataFrame | None:
-        """See :meth:`Experiment.table`."""
-        if name not in ("counters", TABLE):
-            return self._experiment.table(run, name, columns)
-        table = super().table(run, name)
-        return table if table is None or columns is None else table[list(columns)]
-
-    def _read(self, run: Run, name: str, columns: Sequence[str] | None) -> pd.DataFrame | None:
-        if name == "counters":
-            arrays = self.arrays(run)
-            return None if arrays is None else arrays.table()
-        table = self._experiment.table(run, name, columns)
-        if table is not None and "kernel" in table:
+    def samples(self, table: pd.DataFrame) -> pd.DataFrame:
+        """See :meth:`~ranksight.core.experiment.Change.samples`."""
+        if "kernel" in table:
             for into, names in self._folded.items():
                 table = _samples(table, names, into)
         return table
-
-    def _read_arrays(self, run: Run, columns: Sequence[str] | None = None) -> Columns | None:
-        if (arrays := self._experiment.arrays(run)) is None:
-            return None
-        for into, names in self._folded.items():
-            arrays = _counters(arrays, names, into)
-        return arrays
 
 
 def _counters(table: Columns, folded: Collection[str], into: str) -> Columns:
@@ -174,7 +145,7 @@ def _counters(table: Columns, folded: Collection[str], into: str) -> Columns:
         each = [~np.isnan(table.values[name]) for name in names]
         return np.any(each, axis=0) if each else np.zeros(len(table), dtype=bool)
 
-    names = [name for name in table.values if name not in _OTHER_COLUMNS]
+    names = [name for name in table.values if name not in OTHER_COLUMNS]
     small = np.array([kernel in folded for kernel in table.kernels], dtype=bool)
     mask = small[table.code] & measured(names)
     if not mask.any():
@@ -190,7 +161,7 @@ def _counters(table: Columns, folded: Collection[str], into: str) -> Columns:
         np.add.at(total, place[known], column[known])
         return np.where(np.bincount(place[known], minlength=len(ranks)) > 0, total.astype(np.float64), np.nan)
 
-    rest = ~mask | measured(name for name in _SENT if name in table.values)
+    rest = ~mask | measured(name for name in SENT if name in table.values)
     kernels = tuple(sorted({*(table.kernels[code] for code in np.unique(table.code[rest])), into}))
     number = {kernel: at for at, kernel in enumerate(kernels)}
     code = np.array([number.get(kernel, -1) for kernel in table.kernels], dtype=np.intp)[table.code[rest]]
@@ -236,139 +207,3 @@ def _among(kernels: pd.Series, names: Collection[str]) -> Mask:
     categories = kernels.astype("category").cat
     yes = np.array([str(name) in names for name in categories.categories], dtype=bool)
     return yes[categories.codes.to_numpy()]
-
-
-@dataclass
-class _Shares:
-    """Shares of kernels in the totals of metrics."""
-
-    parameters: tuple[str, ...]
-    kernels: list[str]
-    values: dict[str, Array]  # mapping of metric to (K, n)
-    sums: dict[str, Array]  # mapping of metric to (K, n)
-    tables: dict[str, Array]  # mapping of metric to (K, n)
-    """Sum over ranks, its share of all kernels', and the larger of it and that of the largest values of a rank; 0 where
-    absent."""
-    places: dict[str, Array]  # mapping of metric to (n, m): configurations at which the metric was measured
-    samples: dict[str, Array]  # mapping of metric to (K,): samples over all runs, of metrics that were sampled
-    whole: set[str]  # kernels whose source had reduced their values over ranks, where it had not those of others
-
-    def trusted(self, name: str) -> Mask:
-        """Kernels (K,) whose values of a metric are more than chance."""
-        number = self.samples.get(name)
-        return np.ones(len(self.kernels), dtype=bool) if number is None else number >= HANDFUL
-
-    @classmethod
-    def of(cls, experiment: Experiment, metrics: Sequence[str] | None) -> _Shares:
-        """Read them, a run at a time."""
-        rows: dict[str, int] = {}
-        shares: dict[tuple[str, tuple[float, ...]], list[tuple[Index, Array, Array]]] = {}
-        samples: dict[str, list[tuple[Index, Array]]] = {}
-        reduced: set[str] = set()
-        by_rank: set[str] = set()
-        for run in experiment.runs:
-            table = experiment.arrays(run) if run.state == "complete" else None
-            if table is None or not len(table):
-                continue
-            names, codes, rank = table.kernels, table.code, table.rank
-            index = np.array([rows.setdefault(name, len(rows)) for name in names], dtype=np.intp)
-            at = run.point(experiment.parameters)
-            whole = rank == ALL_RANKS
-            reduced |= {names[code] for code in np.unique(codes[whole])}
-            by_rank |= {names[code] for code in np.unique(codes[~whole])} - set(_APART)
-            summed = np.array([name not in _APART for name in names], dtype=bool)
-            for name, column in table.values.items():
-                if name in _OTHER_COLUMNS or not metric(name).additive or (metrics is not None and name not in metrics):
-                    continue
-                values = np.nan_to_num(column, posinf=0.0, neginf=0.0)
-                values = np.where(summed[codes], np.maximum(values, 0.0), 0.0)
-                total: Array = np.bincount(codes, values, len(names)).astype(np.float64)
-                largest: Array = np.zeros(len(names))
-                np.maximum.at(largest, codes, values)
-                if total.sum() > 0:
-                    most: Array = largest / float(np.bincount(rank - rank.min(), values).max())
-                    shares.setdefault((name, at), []).append((index, total, most))
-            _count(samples, experiment, run, rows)
-        return cls(
-            experiment.parameters,
-            list(rows),
-            *_stacked(shares, len(rows)),
-            {name: _summed(parts, len(rows)) for name, parts in samples.items()},
-            reduced if by_rank - reduced else set(),
-        )
-
-
-def _count(
-    samples: dict[str, list[tuple[Index, Array]]], experiment: Experiment, run: Run, rows: Mapping[str, int]
-) -> None:
-    """Add the samples of a run."""
-    table = sampling_of(experiment, run)
-    if table is None:
-        return
-    for name, part in table.groupby("metric", observed=True):
-        each = part.groupby(part["kernel"].astype(str))["samples"].sum()
-        each = each[[kernel in rows for kernel in each.index]]
-        index = np.array([rows[kernel] for kernel in each.index], dtype=np.intp)
-        samples.setdefault(str(name), []).append((index, each.to_numpy(dtype=np.float64)))
-
-
-def _stacked(
-    shares: Mapping[tuple[str, tuple[float, ...]], Iterable[tuple[Index, Array, Array]]], count: int
-) -> tuple[dict[str, Array], dict[str, Array], dict[str, Array], dict[str, Array]]:
-    """Values, shares and configurations of each metric; runs of one configuration are added."""
-    values: dict[str, list[Array]] = {}
-    most: dict[str, list[Array]] = {}
-    places: dict[str, list[tuple[float, ...]]] = {}
-    for (name, at), parts in shares.items():
-        largest = np.zeros(count)
-        for index, _, each in parts:
-            largest[index] = np.maximum(largest[index], each)
-        values.setdefault(name, []).append(_summed([(index, each) for index, each, _ in parts], count))
-        most.setdefault(name, []).append(largest)
-        places.setdefault(name, []).append(at)
-    total = {name: np.stack(each, axis=1) for name, each in values.items()}
-    share = {name: each / each.sum(axis=0) for name, each in total.items()}
-    return (
-        total,
-        share,
-        {name: np.maximum(share[name], np.stack(each, axis=1)) for name, each in most.items()},
-        {name: np.array(each, dtype=np.float64).reshape(len(each), -1) for name, each in places.items()},
-    )
-
-
-def _summed(parts: Iterable[tuple[Index, Array]], count: int) -> Array:
-    """Values of `count` kernels, from some of them at a time."""
-    total = np.zeros(count)
-    for index, each in parts:
-        np.add.at(total, index, each)
-    return total
-
-
-def _far(parameters: tuple[str, ...], points: Array, values: Array, share: Array) -> Array:
-    """The share (K,) that each kernel reaches beyond the runs, where it grows on as it did.
-
-    It grows as a power of each parameter, the smaller of those of its value on a rank and of its share: what stays as
-    it is where all else shrinks is no growth of its own.
-    """
-    largest: Array = share.max(axis=1)
-    varied = np.flatnonzero((points > 0).all(axis=0) & (np.ptp(points, axis=0) > 0))
-    enough = (share > 0).sum(axis=1) > len(varied) + 1
-    if not len(varied) or not enough.any():
-        return largest
-    terms = np.column_stack([np.ones(len(points)), np.log(points[:, varied])])
-    ranks = points[:, parameters.index("ranks")] if "ranks" in parameters else 1.0
-    steep = np.minimum(_powers(terms, values[enough] / ranks), _powers(terms, share[enough]))
-    length = np.log([FARTHER if parameters[at] == "ranks" else FAR for at in varied.tolist()])
-    largest[enough] *= np.exp((np.clip(steep, 0.0, STEEPEST) * length).max(axis=1))
-    return largest
-
-
-def _powers(terms: Array, values: Array) -> Array:
-    """Exponents (K, m) of values (K, n) by least squares of logarithms over `terms` (n, 1 + m), less two errors."""
-    weight = (values > 0).astype(np.float64)
-    logs = np.log(np.where(values > 0, values, 1.0))
-    inverse = np.linalg.pinv(np.einsum("kn,ni,nj->kij", weight, terms, terms), hermitian=True)
-    power = np.einsum("kij,nj,kn->ki", inverse, terms, weight * logs)
-    variance = (weight * (logs - power @ terms.T) ** 2).sum(axis=1) / (weight.sum(axis=1) - terms.shape[1])
-    error = np.sqrt(variance[:, None] * np.maximum(np.einsum("kii->ki", inverse), 0.0))
-    return np.asarray((power - 2 * error)[:, 1:])

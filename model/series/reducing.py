@@ -9,12 +9,11 @@ import numpy as np
 
 from ranksight.core.arrays import Array, Index, Mask
 from ranksight.core.errors import InputError, nearest
-from ranksight.core.experiment import ALL_RANKS, Experiment, Run
-from ranksight.core.idle import working
-from ranksight.core.metrics import REDUCTIONS, Reduction, metric
-from ranksight.model.series.computation import EXCHANGED, THREADS
+from ranksight.core.experiment import Experiment, Run
+from ranksight.core.metrics import Reduction, metric
+from ranksight.model.series.computation import THREADS
 from ranksight.model.series.keyed import Keyed
-from ranksight.model.series.reduction import reduce
+from ranksight.model.series.over_ranks import added, by_thread, reduced, reduction_of
 from ranksight.model.series.sampling import with_sampling
 
 
@@ -147,7 +146,7 @@ def series_from_experiment(
     runs = [run for run in experiment.runs if run.state == "complete"]
     if not runs:
         raise InputError(f"{experiment.path} holds no complete run", "measure or import runs first")
-    how = {name: _reduction(name, over_ranks) for name in _wanted(experiment, metrics)}
+    how = {name: reduction_of(name, over_ranks) for name in _wanted(experiment, metrics)}
     configurations, cells = _cells(experiment.parameters, runs)
     filled = _Values(len(configurations), 1 + max(repetition for _, repetition in cells))
     provenance: dict[str, str] = {}
@@ -156,7 +155,7 @@ def series_from_experiment(
             for name, text in run.provenance.items():
                 if name in how:
                     provenance.setdefault(name, text)
-            for name, kernels, numbers in _reduced(experiment, run, how):
+            for name, kernels, numbers in reduced(experiment, run, how):
                 filled.fill(name, kernels, numbers, place)
     if not filled.rows:
         raise InputError(f"{experiment.path} holds no counters", "measure or import runs with counters")
@@ -256,70 +255,6 @@ def _cells(
     return list(configurations), {numbered[place]: runs_of for place, runs_of in by_cell.items()}
 
 
-def _reduction(name: str, over_ranks: Reduction | Mapping[str, Reduction] | None) -> Reduction:
-    if over_ranks is None:
-        return metric(name).over_ranks
-    how = over_ranks.get(name, metric(name).over_ranks) if isinstance(over_ranks, Mapping) else over_ranks
-    if how not in REDUCTIONS:
-        raise InputError(f"no reduction is named {how!r}", f"known: {', '.join(REDUCTIONS)}")
-    return how
-
-
-def _reduced(experiment: Experiment, run: Run, how: Mapping[str, Reduction]) -> list[tuple[str, list[str], Array]]:
-    """Metric, kernels and their values over ranks, of one run."""
-    columns = experiment.columns(run, "counters")
-    names = [name for name in how if name in columns]
-    table = experiment.arrays(run) if names else None
-    if table is None or not len(table):
-        return []
-    rows = working(run, table)
-    table = table if rows is None else table.select(rows)
-    codes, kernels = table.code, list(table.kernels)
-    whole = table.rank == ALL_RANKS
-    order = np.lexsort((table.rank, codes))
-    codes, whole = codes[order], whole[order]
-    # A kernel x rank matrix, filled at (kernel, position of the rank within the kernel); NaN pads kernels that not
-    # all ranks have.
-    starts = np.searchsorted(codes, np.arange(len(kernels) + 1))
-    position = np.arange(len(codes)) - starts[codes]
-    result = []
-    for name in names:
-        column = table.values[name][order]
-        if np.isinf(column).any():
-            at = kernels[codes[int(np.flatnonzero(np.isinf(column))[0])]]
-            raise InputError(
-                f"{experiment.path / 'runs' / run.id}: {name} of kernel {at!r} is infinite",
-                "correct the value and import the run again",
-            )
-        matrix = np.full((len(kernels), int(position.max()) + 1), np.nan)
-        matrix[codes, position] = np.where(whole, np.nan, column)
-        reduced = reduce(matrix, how[name], axis=1)
-        present = whole & ~np.isnan(column)
-        reduced[codes[present]] = column[present] * _times(run, name, how[name])
-        keep = ~np.isnan(reduced)
-        if keep.any():
-            some = kernels if keep.all() else [k for k, yes in zip(kernels, keep, strict=True) if yes]
-            result.append((name, some, reduced[keep]))
-    return result
-
-
-def _times(run: Run, name: str, how: Reduction) -> float:
-    """What makes a value of all ranks together the reduction that is asked for: a rank's becomes a sum over ranks.
-
-    Sums were divided where they were stored (:meth:`ranksight.core.reading.Reading.per_rank`), but for those of sockets
-    and nodes.
-    """
-    meaning = run.meaning(name)
-    single = how == "sum" and meaning.over in ("one", "mean", "max")
-    return float(run.configuration.get("ranks", 1.0)) if single else 1.0
-
-
-CYCLES = ("cycles", "reference_cycles", "stall_cycles", "cpu_time", "compute_cpu_time")
-"""Times of threads that add up over them."""
-NOT_ADDED = (*EXCHANGED, "visits")
-"""Requirements that belong to the rank."""
-
-
 def per_core(experiment: Experiment, series: Series, how: Mapping[str, Reduction]) -> Series:
     """The series with counts as means over cores, where `threads` is a parameter of the experiment.
 
@@ -336,28 +271,11 @@ def per_core(experiment: Experiment, series: Series, how: Mapping[str, Reduction
     divided: dict[str, Mask] = {name: np.zeros(len(series.points), dtype=bool) for name in how}
     for run in experiment.runs:
         place = places.get(run.point(series.parameters))
-        if run.state == "complete" and place is not None and not _by_thread(experiment, run):
+        if run.state == "complete" and place is not None and not by_thread(experiment, run):
             for name in experiment.columns(run, "counters"):
-                if name in divided and _added(name, run) and how[name] != "sum":
+                if name in divided and added(name, run) and how[name] != "sum":
                     divided[name][place] = True
     nothing = np.zeros(len(series.points), dtype=bool)
     over = np.stack([divided.get(name, nothing) for name in series.metrics])
     scale = np.where(over, 1 / np.maximum(series.points[:, column], 1.0), 1.0)[..., None]
     return replace(series, values=series.values * scale, worth=None if series.worth is None else series.worth * scale)
-
-
-def _added(name: str, run: Run) -> bool:
-    """Whether a tool that follows a process adds a metric up over its threads."""
-    described = metric(name)
-    if name == "time":
-        return run.sampled(name)
-    return name in CYCLES or (described.kind == "requirement" and described.additive and name not in NOT_ADDED)
-
-
-def _by_thread(experiment: Experiment, run: Run) -> bool:
-    """Whether a run has a row for each thread of each rank."""
-    ranks, threads = (float(run.configuration.get(name, 1)) for name in ("ranks", THREADS))
-    if threads <= 1:
-        return True
-    table = experiment.table(run, "counters", ["rank"])
-    return table is not None and table["rank"].nunique() >= ranks * threads

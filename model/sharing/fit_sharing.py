@@ -69,8 +69,13 @@ def fit_sharing(
     """
     readings = experiment if isinstance(experiment, Readings) else Readings(experiment)
     counted = read_counts(readings, domains, demand, settings.get("over_repetitions", "auto"), over_ranks)
-    if counted is None:
-        return None
+    return None if counted is None else _learned(counted, domains, units, demand, settings)
+
+
+def _learned(
+    counted: Counted, domains: Domains, units: WholeUnits | None, demand: Demand | None, settings: Mapping[str, Any]
+) -> Sharing:
+    """What kernels that were counted need; for the parameters see :func:`fit_sharing`."""
     if not counted.traffic:
         domains = replace(domains, core=None, domain=None)
     reads, writes, work = counted.reads, counted.writes, counted.work

@@ -102,11 +102,7 @@ def read_counts(
     present = experiment.metrics()
     traffic = BYTES if demand is None else demand.metrics
     counted = demand is not None or bool(set(BYTES) & set(present))
-    if "ranks" not in experiment.parameters or "time" not in present:
-        return None
-    if counted and _simulated(experiment, traffic) and (demand is None or demand.name != MEMORY):
-        return None
-    if not counted and set(LEVELS) & set(present):  # what memory served is then known better than by the work
+    if not _showing(experiment, demand, traffic, counted):
         return None
     wanted = tuple(name for name in ("time", "cycles", "instructions", *traffic) if name in present)
     series = readings.series(wanted, over_ranks)
@@ -149,6 +145,16 @@ def read_counts(
     guessed = np.array([not counted and _guessed(of, kernel, ranks, domains) for kernel in columns])
     measured = counted, "instructions" in present
     return Counted(series, tuple(columns), ranks, active, time, cycles, done, reads, writes, *measured, guessed)
+
+
+def _showing(experiment: Experiment, demand: Demand | None, traffic: tuple[str, ...], counted: bool) -> bool:
+    """Whether an experiment may show how kernels share what `traffic` loads."""
+    present = experiment.metrics()
+    if "ranks" not in experiment.parameters or "time" not in present:
+        return False
+    if counted:
+        return not _simulated(experiment, traffic) or (demand is not None and demand.name == MEMORY)
+    return not set(LEVELS) & set(present)  # what memory served is known better than by the work
 
 
 def _simulated(experiment: Experiment, traffic: tuple[str, ...]) -> bool:

@@ -21,9 +21,9 @@ ROUNDING = 1e-6
 """Share of a weight that is rounding."""
 
 
-def certain(value: Array, level: float) -> Forecast:
+def certain(value: Array) -> Forecast:
     """The forecast of values (s, k) that are known exactly."""
-    return Forecast.settled(value, value, value, level)
+    return Forecast.settled(value, value, value)
 
 
 def weighted_quantile(values: Array, weight: Array, at: float) -> Array:
@@ -73,11 +73,11 @@ class Coefficients:
     def __len__(self) -> int:
         return len(self.held) if isinstance(self.held, np.ndarray) else len(self.held.kernels)
 
-    def predict(self, points: Array, parameters: Sequence[str], level: float) -> Forecast:
+    def predict(self, points: Array, parameters: Sequence[str]) -> Forecast:
         """Forecast the coefficients (c, k) at `points` (k, m) of the model's `parameters`."""
         if isinstance(self.held, np.ndarray):
-            return certain(np.broadcast_to(self.held[:, None], (len(self.held), len(points))), level)
-        said = self.held.predict(points[:, [list(parameters).index(name) for name in self.held.parameters]], level)
+            return certain(np.broadcast_to(self.held[:, None], (len(self.held), len(points))))
+        said = self.held.predict(points[:, [list(parameters).index(name) for name in self.held.parameters]])
         # What is none at every measured configuration is none, whatever the search says of a series of zeros.
         zero = (said.value == 0) & (said.upper == 0)
         return replace(said, status=np.where(zero, forecast.OK, said.status))

@@ -29,7 +29,7 @@ from ranksight.model.structure.unserved import Unserved
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
 
-ARRAYS = ("value", "lower", "upper", "status", "reason", "form")
+ARRAYS = ("value", "lower", "upper", "status", "reason", "form", "freedom")
 """The arrays of a forecast, one row a series."""
 WHOLES = dict.fromkeys(("loads_l1", "loads_l2", "loads_l3", "loads_mem"), "loads")
 WHOLES |= dict.fromkeys(("store_misses_l1", "store_misses_l2", "store_misses_l3"), "stores")
@@ -68,19 +68,19 @@ class Functions(Stored):
         """Index of each series by kernel and metric."""
         return self.fitted.rows
 
-    def predict(self, points: Array, level: float = 0.9) -> Forecast:
+    def predict(self, points: Array) -> Forecast:
         """Forecast every series at `points` (k, m); see :meth:`ranksight.model.fitting.fitted.Fitted.predict`."""
         points = np.atleast_2d(np.asarray(points, dtype=np.float64))
         volumes = np.array([name == BYTES for name in self.fitted.metrics])
         # Whatever is no message has no stated kernel.
         names = [kernel if name in (BYTES, MESSAGES) else "" for kernel, name in self.rows]
-        return extended(self.stated, lambda at: self._learned(at, level), points, names, volumes)
+        return extended(self.stated, self._learned, points, names, volumes)
 
-    def _learned(self, points: Array, level: float) -> Forecast:
+    def _learned(self, points: Array) -> Forecast:
         """What the measurements say."""
-        answer = self.fitted.predict(points, level)
+        answer = self.fitted.predict(points)
         if self.levels is not None:
-            by_levels = self.levels.predict(points, level)
+            by_levels = self.levels.predict(points)
             low, high = self.levels.levels
             at = points[:, self.levels.parameters.index(self.levels.parameter)]
             # Beyond its two values the search has chosen among hypotheses that it could not distinguish.
@@ -94,23 +94,23 @@ class Functions(Stored):
         # Where a law of neighbours would have some rank count less than nothing, or a sum over ranks is not defined,
         # functions know better.
         if self.neighbours is not None:
-            by_levels, index = self.neighbours.predict(points, level), self._index(self.neighbours.keys)
+            by_levels, index = self.neighbours.predict(points), self._index(self.neighbours.keys)
             answer = choose(answer, by_levels, index, by_levels.status != forecast.NOT_POSITIVE)
         if self.laws is not None:
             index = self._index(self.laws.keys)
             known = set() if self.neighbours is None else self.neighbours.exact
             near = np.array([key in known for key in self.laws.keys], dtype=bool)
-            by_levels = self.laws.among(rows_of(answer, index), points, level, near)
+            by_levels = self.laws.among(rows_of(answer, index), points, near)
             answer = choose(answer, by_levels, index, by_levels.status != forecast.DOMAIN)
         if self.blocks is not None:
             index = self._index(self.blocks.keys)
-            equal, measured = self.blocks.predict(points, level)
+            equal, measured = self.blocks.predict(points)
             with np.errstate(invalid="ignore"):
                 wider = ~(answer.upper[index] - answer.lower[index] <= equal.upper - equal.lower)
             answer = choose(answer, equal, index, measured & (wider | (answer.status[index] != forecast.OK)))
         if self.late is not None:
             rows = np.array([self.rows[key] for key in self.late.keys])
-            by_levels = self.late.predict(points, level)
+            by_levels = self.late.predict(points)
             answer = choose(answer, by_levels, rows, np.ones(by_levels.value.shape, dtype=bool))
         answer = self._limited(self._varied(self._scattered(answer, points), points), points)
         if self.unserved is None:
@@ -192,7 +192,7 @@ class Functions(Stored):
         known = (answer.status[of] == forecast.OK) & inside[None, :]
         value = np.where(np.isfinite(answer.value[index]), np.minimum(answer.value[index], MINOR * whole), 0.0)
         # How they go on is what nobody looked at.
-        steady = Forecast.settled(value, 0.0 * value, 2 * MINOR * most, answer.level, form=1.0)
+        steady = Forecast.settled(value, 0.0 * value, 2 * MINOR * most, form=1.0)
         return choose(answer, steady, index, known)
 
     def formula(self, i: int) -> str:
@@ -289,7 +289,7 @@ def choose(base: Forecast, other: Forecast, index: Index, where: Mask) -> Foreca
         array = np.array(getattr(base, name), dtype=object if name == "reason" else None)
         array[index] = np.where(where, getattr(other, name), array[index])
         arrays[name] = array
-    return Forecast(level=base.level, **arrays)
+    return Forecast(**arrays)
 
 
 def rows_of(forecast: Forecast, index: Index) -> Forecast:
@@ -300,4 +300,4 @@ def rows_of(forecast: Forecast, index: Index) -> Forecast:
 def join(forecasts: Sequence[Forecast]) -> Forecast:
     """Forecasts of the same configurations, one below the other."""
     arrays: dict[str, Any] = {name: np.concatenate([getattr(each, name) for each in forecasts]) for name in ARRAYS}
-    return Forecast(level=forecasts[0].level, **arrays)
+    return Forecast(**arrays)

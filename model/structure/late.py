@@ -15,12 +15,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ranksight.core import special
 from ranksight.core.arrays import Array, Mask
 from ranksight.core.metrics import metric
 from ranksight.core.units import format_si, in_full, in_words
 from ranksight.model.plaindata import Stored
 from ranksight.model.priors import BETWEEN_JOBS, LATE_SLOPE, REPEATED
+from ranksight.model.quantity import TAIL
 from ranksight.model.series.keyed import Keyed
 from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
@@ -48,7 +48,7 @@ class Late(Stored, Keyed):
     logs: Array  # (s, n): logarithms of times; NaN where there was none
     errors: Array  # (s, n): their standard errors
 
-    def predict(self, points: Array, level: float) -> Forecast:
+    def predict(self, points: Array) -> Forecast:
         """Forecast the times at `points` (k, m)."""
         shape = (len(self.kernels), len(points))
         mean, deviation = (np.empty(shape) for _ in range(2))
@@ -61,10 +61,10 @@ class Late(Stored, Keyed):
             )
             none[i] = points[:, axis] <= self.last[i]
             begun[i] = points[:, axis] >= self.points[known, axis].min()
-        reach = np.exp(float(special.ndtri((1 + level) / 2)) * np.hypot(deviation, REPEATED))
+        reach = np.exp(TAIL * np.hypot(deviation, REPEATED))
         value = np.where(none, 0.0, np.exp(mean))
         lower = np.where(begun, value / reach, 0.0)
-        forecast_late = Forecast.settled(np.where(begun, value, value / 2), lower, value * reach, level, form=1.0)
+        forecast_late = Forecast.settled(np.where(begun, value, value / 2), lower, value * reach, form=1.0)
         factor = np.where(none, 1.0, np.where(begun, reach**2, np.inf))
         forecast_late.status[:], forecast_late.reason[:] = forecast.judged_by_width(
             factor, forecast_late.status, forecast_late.reason

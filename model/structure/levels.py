@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.core import special
 from ranksight.core.arrays import Array, Index, Mask, ratio
 from ranksight.model.fitting.fit_series import fit_series
 from ranksight.model.fitting.fitted import Fitted, between_jobs
 from ranksight.model.plaindata import Stored
+from ranksight.model.quantity import TAIL
 from ranksight.model.search.terms import values
 from ranksight.model.series.keyed import Keyed
 from ranksight.model.series.poisson import HALF
@@ -68,17 +68,17 @@ class Levels(Stored, Keyed):
     errors: Array | None = None  # (s, 2)
     """Relative standard errors of those `constants` that are made of samples; 0 for the others, None where none is."""
 
-    def predict(self, points: Array, level: float = 0.9) -> Forecast:
+    def predict(self, points: Array) -> Forecast:
         """Forecast every series at `points` (k, m); see :meth:`ranksight.model.fitting.fitted.Fitted.predict`."""
         points = np.atleast_2d(np.asarray(points, dtype=np.float64))
         asked = points[:, self.parameters.index(self.parameter)]
         at = np.where(asked > 0, asked, self.levels[0])
-        parts, (middle, lower, upper) = self._at_levels(points, level)
+        parts, (middle, lower, upper) = self._at_levels(points)
         counted = np.array([name in COUNTS for name in self.metrics], dtype=bool)
         bridged = bridge(self.levels, middle, at, counted, self.steepest[:, None])
         value, low, high = self._by_terms(points, middle, bridged)
         low, high = self._scattered(value, (low, high), (middle, lower, upper), at)
-        jobs = np.exp(float(special.ndtri((1 + level) / 2)) * between_jobs(self.metrics))[:, None]
+        jobs = np.exp(TAIL * between_jobs(self.metrics))[:, None]
         low, high = np.fmin(low, value / jobs), np.fmax(high, value * jobs)
 
         below = [f"{self.parameter} is {x:g}, and was above zero in all runs" for x in asked.tolist()]
@@ -107,18 +107,18 @@ class Levels(Stored, Keyed):
             (wide, forecast.WIDE, form),
         )
         value, low, high = (np.where(nowhere, np.nan, end) for end in (value, low, high))
-        return Forecast(value, low, high, status, reason, np.ones(value.shape), level)
+        return Forecast(value, low, high, status, reason, np.ones(value.shape))
 
-    def _at_levels(self, points: Array, level: float) -> tuple[list[Forecast], tuple[Array, Array, Array]]:
+    def _at_levels(self, points: Array) -> tuple[list[Forecast], tuple[Array, Array, Array]]:
         """Forecasts of the functions at both levels; median and ends at them, (s, k, 2)."""
         if self.fitted is None:
             ends = np.broadcast_to(self.constants[:, None, :], (len(self.kernels), len(points), 2))
             if self.errors is None:
                 return [], (ends, ends, ends)
-            reach = np.exp(float(special.ndtri((1 + level) / 2)) * self.errors)[:, None, :]
+            reach = np.exp(TAIL * self.errors)[:, None, :]
             return [], (ends, ends / reach, ends * reach)
         columns = [self.parameters.index(name) for name in self.others]
-        parts = [fitted.predict(points[:, columns], level) for fitted in self.fitted]
+        parts = [fitted.predict(points[:, columns]) for fitted in self.fitted]
         middle, lower, upper = (
             np.stack([getattr(part, name) for part in parts], axis=2) for name in ("value", "lower", "upper")
         )

@@ -42,13 +42,13 @@ class Blocks(Stored, Keyed):
     values: Array  # (s, b): NaN where nothing was measured
     scatter: Array  # (s,): largest relative difference of equal blocks
 
-    def predict(self, points: Array, level: float) -> tuple[Forecast, Mask]:
+    def predict(self, points: Array) -> tuple[Forecast, Mask]:
         """Forecast the s series at `points` (k, m), and where (s, k) their block was measured."""
         asked = block_edges(points, self.parameters, self.size, self.dimensions)
         same = (asked[:, None] == self.edges[None]).all(axis=2)
         value = np.where(same.any(axis=1), self.values[:, same.argmax(axis=1)], np.nan)
         reach = self.scatter[:, None] * value
-        equal = Forecast.settled(value, value - reach, value + reach, level, form=1.0)
+        equal = Forecast.settled(value, value - reach, value + reach, form=1.0)
         return equal, np.isfinite(value)
 
     def _fits(self) -> bool:

@@ -25,11 +25,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.comm.patterns.grid import MOST_DIMENSIONS, Cartesian
-from ranksight.core import special
 from ranksight.core.arrays import Array, Index, Ints, Mask
 from ranksight.core.units import some_of
 from ranksight.core.valuerules import infer
 from ranksight.model.plaindata import Stored
+from ranksight.model.quantity import CENTRAL, TAIL
 from ranksight.model.series.keyed import Keyed
 from ranksight.model.structure.coefficients import Coefficients, weighted_quantile
 from ranksight.model.structure.gridlaw import CLOSE
@@ -100,13 +100,13 @@ class Neighbours(Stored, Keyed):
                 kinds[kernel] = list(dict.fromkeys((grid.dimensions, grid.periodic[0], False) for grid in grids))
         return kinds
 
-    def predict(self, points: Array, level: float = 0.9) -> Forecast:
+    def predict(self, points: Array) -> Forecast:
         """Forecast the s series at `points` (k, m): weighted median and quantiles over the grids."""
         points = np.atleast_2d(np.asarray(points, dtype=np.float64))
-        on_grids = self._on_grids(points, level)
+        on_grids = self._on_grids(points)
         sound = on_grids.status == forecast.OK
         weight = np.where(sound, self.weight[:, :, None], 0.0)
-        tail = (1 - level) / 2
+        tail = (1 - CENTRAL) / 2
         value = weighted_quantile(on_grids.value, weight, 0.5)
         lower, upper = (
             weighted_quantile(end, weight, at) for end, at in ((on_grids.lower, tail), (on_grids.upper, 1 - tail))
@@ -125,11 +125,11 @@ class Neighbours(Stored, Keyed):
             open_points = np.flatnonzero(wide.any(axis=0))
             reason[wide] = self._undecided(points[open_points[[0, -1]]])
         form = np.ones(value.shape)
-        return Forecast(value, lower, upper, status, reason, form, level)
+        return Forecast(value, lower, upper, status, reason, form)
 
-    def _on_grids(self, points: Array, level: float) -> Forecast:
+    def _on_grids(self, points: Array) -> Forecast:
         """Forecast of each series on each grid, arrays (s, g, k); NaN where the grid does not fit the series."""
-        ends, status, reason = self._coefficients_at(points, level)
+        ends, status, reason = self._coefficients_at(points)
         value, lower, upper = (np.full((*self.weight.shape, len(points)), np.nan) for _ in range(3))
         broken = np.zeros(value.shape, dtype=bool)
         ranks, over = points[:, self.parameters.index("ranks")], np.array(self.over_ranks)
@@ -153,19 +153,19 @@ class Neighbours(Stored, Keyed):
         value, lower, upper = (np.where(broken, np.nan, end) for end in (value, lower, upper))
         status = np.where(broken, forecast.NOT_POSITIVE, status)
         reason = np.where(broken, forecast.REASONS[forecast.NOT_POSITIVE], reason)
-        reach = float(special.ndtri((1 + level) / 2)) * self.residual[:, :, None] * np.abs(value)
+        reach = TAIL * self.residual[:, :, None] * np.abs(value)
         # Bytes that no law meets exactly leave the faces by more with every doubling of the ranks.
         with np.errstate(divide="ignore", invalid="ignore"):
             doublings = np.fmax(np.log2(ranks / self.measured[-1]), 0.0)
         reach *= 1 + np.outer([name == "bytes_sent" for name in self.metrics], doublings)[:, None]
         down, up = np.minimum(lower, upper) - reach, np.maximum(lower, upper) + reach
         form = np.ones(value.shape)
-        return Forecast(value, np.maximum(down, 0.0), up, status, reason, form, level)
+        return Forecast(value, np.maximum(down, 0.0), up, status, reason, form)
 
-    def _coefficients_at(self, points: Array, level: float) -> tuple[list[Array], Index, NDArray[np.object_]]:
+    def _coefficients_at(self, points: Array) -> tuple[list[Array], Index, NDArray[np.object_]]:
         """Value and ends of all coefficients (s, g, 1 + MOST_DIMENSIONS, k), the value alone where it is certain, and
         status and reason (s, g, k)."""
-        part = self.coefficients.predict(points, self.parameters, level)
+        part = self.coefficients.predict(points, self.parameters)
         exact = part.lower is part.value
         ends = [end[self.index] for end in ((part.value,) if exact else (part.value, part.lower, part.upper))]
         first = (part.status[self.index] != forecast.OK).argmax(axis=2)[:, :, None]  # 0 where all are sound
@@ -204,7 +204,7 @@ class Neighbours(Stored, Keyed):
 
     def _labels(self, points: Array) -> Ints:
         """Numbers (s, g, k) that are the same where grids predict the same for a series; -1 where there is nothing."""
-        value = self._on_grids(points, 0.9).value
+        value = self._on_grids(points).value
         labels = np.full(value.shape, -1, dtype=np.int64)
         for g in range(value.shape[1]):
             answered = np.isfinite(value[:, g]) & (self.weight[:, g] > 0)[:, None]

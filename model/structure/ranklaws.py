@@ -24,15 +24,15 @@ some sum whatever they are; the interval then has that of the function that was 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from ranksight.core import special
-from ranksight.core.arrays import Array, Ints, Mask
+from ranksight.core.arrays import Array, Index, Ints, Mask
 from ranksight.model.plaindata import Stored
+from ranksight.model.quantity import CENTRAL, TAIL
 from ranksight.model.series.keyed import Keyed
 from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
@@ -59,19 +59,19 @@ class RankLaws(Stored, Keyed):
     odds: tuple[tuple[float, ...], ...]  # of the sums of each series
     chance: Mask  # (s,): whether some sum may have met the counts by chance
 
-    def predict(self, points: Array, level: float = 0.9) -> Forecast:
+    def predict(self, points: Array) -> Forecast:
         """Forecast the s series at `points` (k, m); away from whole ranks above one, where no law is, status DOMAIN."""
         points = np.atleast_2d(np.asarray(points, dtype=np.float64))
         ranks = points[:, self.parameters.index("ranks")]
         whole = (ranks > 1) & (ranks == np.floor(ranks)) & (ranks < 2.0**40)
         terms = term_values(np.where(whole, ranks, 1).astype(np.int64))
         names = {name: at for at, name in enumerate(RANK_TERMS)}
-        parts = self.coefficients.predict(points, self.parameters, level)
+        parts = self.coefficients.predict(points, self.parameters)
         shape = (len(self.kernels), len(points))
         value, lower, upper = (np.zeros(shape) for _ in range(3))
         status = np.full(shape, forecast.OK, dtype=np.intp)
         reason = np.full(shape, "", dtype=object)
-        tail = (1 - level) / 2
+        tail = (1 - CENTRAL) / 2
         for row, each in enumerate(self.sums):
             ends = np.zeros((3, len(each), len(points)))
             for rival, one in enumerate(each):
@@ -86,21 +86,21 @@ class RankLaws(Stored, Keyed):
                 bad = (parts.status[index] != forecast.OK) & (status[row] == forecast.OK)
                 status[row] = np.where(bad, parts.status[index], status[row])
                 reason[row] = np.where(bad, parts.reason[index], reason[row])
-        reach = float(special.ndtri((1 + level) / 2)) * np.array(self.scatter)[:, None] * value
+        reach = TAIL * np.array(self.scatter)[:, None] * value
         lower, upper = np.maximum(lower - reach, 0.0), upper + reach
         with np.errstate(divide="ignore", invalid="ignore"):
             factor = np.where(upper > lower, upper / lower, 1.0)
         status, reason = forecast.judged_by_width(factor, status, reason)
         status[:, ~whole] = forecast.DOMAIN
         form = np.ones(shape)
-        return Forecast(value, lower, upper, status, reason, form, level)
+        return Forecast(value, lower, upper, status, reason, form)
 
-    def among(self, others: Forecast, points: Array, level: float, near: Mask | None = None) -> Forecast:
+    def among(self, others: Forecast, points: Array, near: Mask | None = None) -> Forecast:
         """The forecast of the s series, within whose intervals those of `others` are where sums met by chance.
 
         `near` (s,): series whose values are those of `others`, laws of neighbours that no run distinguishes from sums.
         """
-        own_forecast = self.predict(points, level)
+        own_forecast = self.predict(points)
         between = own_forecast.status == forecast.DOMAIN
         by_neighbours = np.zeros(len(self.kernels), dtype=bool) if near is None else near
         doubted = (self.chance | by_neighbours)[:, None] & ~between
@@ -158,16 +158,7 @@ def fit_rank_laws(
     ranks = ranks[(ranks >= 1) & (ranks == np.floor(ranks))].astype(np.int64)
     if not len(ranks) or not len(rows):
         return None
-    others = tuple(name for name in series.parameters if name != "ranks")
-    places, group = np.unique(np.delete(series.points, at, axis=1), axis=0, return_inverse=True)
-    values = np.full((len(rows), len(places), len(ranks)), np.nan)
-    measured = reduce(series.values[rows], "median", axis=2)
-    for n, (place, count) in enumerate(zip(group.reshape(-1), series.points[:, at], strict=True)):
-        where = np.flatnonzero(ranks == count)
-        if len(where):
-            values[:, place, where[0]] = measured[:, n]
-    # One rank that sends nothing says nothing.
-    values[:, :, ranks == 1] = np.where(values[:, :, ranks == 1] > 0, values[:, :, ranks == 1], np.nan)
+    places, values = _by_ranks(series, rows, ranks)
     wanted = [keys[row] for row in rows]
     cost, shown, proven = find_costs(values, ranks, np.array([name == "messages" for _, name in wanted]))
     cost = on_same_sides(cost, wanted, called or Called())
@@ -190,14 +181,8 @@ def fit_rank_laws(
     lawful = [row for row, each in enumerate(laws) if each]
     if not lawful:
         return None
-    flat = np.concatenate([each.T for row in lawful for _, each in laws[row]])
-    owners = [keys[rows[row]] for row in lawful for one, _ in laws[row] for _ in one]
-    coefficients, index = Coefficients.distinct(others, places, flat, owners, **settings)
-    numbers, texts = iter(index.tolist()), list(RANK_TERMS)
-    formulas = tuple(
-        tuple(tuple((texts[term], next(numbers)) for term in one) for one, _ in laws[row]) for row in lawful
-    )
-    lawful_keys = [keys[rows[row]] for row in lawful]
+    sums, lawful_keys = [laws[row] for row in lawful], [wanted[row] for row in lawful]
+    coefficients, formulas = _with_coefficients(series, places, sums, lawful_keys, **settings)
     kernels, metrics = zip(*lawful_keys, strict=True)
     return RankLaws(
         series.parameters,
@@ -209,6 +194,34 @@ def fit_rank_laws(
         odds=tuple(tuple(odds[row].tolist()) for row in lawful),
         chance=chance[lawful],
     )
+
+
+def _by_ranks(series: Series, rows: Index, ranks: Ints) -> tuple[Array, Array]:
+    """The values (g, m - 1) of the other parameters, and medians (s, g, n) of `rows` there at numbers of `ranks`."""
+    at = series.parameters.index("ranks")
+    places, group = np.unique(np.delete(series.points, at, axis=1), axis=0, return_inverse=True)
+    values = np.full((len(rows), len(places), len(ranks)), np.nan)
+    measured = reduce(series.values[rows], "median", axis=2)
+    for n, (place, count) in enumerate(zip(group.reshape(-1), series.points[:, at], strict=True)):
+        where = np.flatnonzero(ranks == count)
+        if len(where):
+            values[:, place, where[0]] = measured[:, n]
+    # One rank that sends nothing says nothing.
+    values[:, :, ranks == 1] = np.where(values[:, :, ranks == 1] > 0, values[:, :, ranks == 1], np.nan)
+    return places, values
+
+
+def _with_coefficients(
+    series: Series, places: Array, laws: Sequence[Found], keys: Sequence[tuple[str, str]], **settings: Any
+) -> tuple[Coefficients, tuple[tuple[tuple[tuple[str, int], ...], ...], ...]]:
+    """The distinct coefficients of sums of laws as functions of the other parameters, and the sums in terms of them."""
+    others = tuple(name for name in series.parameters if name != "ranks")
+    flat = np.concatenate([each.T for sums in laws for _, each in sums])
+    owners = [key for key, sums in zip(keys, laws, strict=True) for one, _ in sums for _ in one]
+    coefficients, index = Coefficients.distinct(others, places, flat, owners, **settings)
+    numbers, texts = iter(index.tolist()), list(RANK_TERMS)
+    formulas = tuple(tuple(tuple((texts[term], next(numbers)) for term in one) for one, _ in sums) for sums in laws)
+    return coefficients, formulas
 
 
 def _everywhere(laws: Found, values: Array, ranks: Ints) -> bool:

@@ -22,6 +22,7 @@ import numpy as np
 from ranksight.core.arrays import Array
 from ranksight.core.errors import InputError
 from ranksight.core.formula import Formula, read_formula
+from ranksight.core.metrics import metric
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.formula import check_names, evaluate
 from ranksight.model.plaindata import Stored
@@ -143,20 +144,26 @@ class Staircase(Stored):
     """Functions of their series over the ranks that would all be as full; None where the series were learned without
     the units."""
 
-    def predict(self, forecast: Forecast, functions: Functions, share: Share, level: float) -> Forecast:
+    @classmethod
+    def stated(cls, text: str, fitted: Fitted) -> Staircase:
+        """Whole units such as ``elements=6*size^2`` of series that were `fitted` without them."""
+        busiest = tuple(dict.fromkeys(name for name in fitted.metrics if metric(name).over_ranks == "max"))
+        return cls(WholeUnits.read(text, fitted.parameters), busiest, None)
+
+    def predict(self, forecast: Forecast, functions: Functions, share: Share) -> Forecast:
         """The forecast of all series, those of the busiest rank at its share."""
         names = functions.fitted.metrics
         index = np.array([row for row, name in enumerate(names) if name in self.busiest], dtype=np.intp)
         if not len(index):
             return forecast
-        busiest = rows_of(share.said, index) if self.fitted is None else self.fitted.predict(share.points, level)
+        busiest = rows_of(share.said, index) if self.fitted is None else self.fitted.predict(share.points)
         return choose(forecast, busiest, index, np.ones(busiest.value.shape, dtype=bool))
 
-    def share(self, functions: Functions, points: Array, level: float) -> Share:
+    def share(self, functions: Functions, points: Array) -> Share:
         """What equations are asked with."""
         parameters = functions.fitted.parameters
         even, uneven = self.units.even(points, parameters), self.units.unevenness(points, parameters)
-        return Share(even, functions.predict(even, level), self.busiest, uneven)
+        return Share(even, functions.predict(even), self.busiest, uneven)
 
     def of(self, functions: Fitted) -> Staircase:
         """The same, checked against the functions that it is kept with; InputError where it does not fit them."""

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ranksight.core import special
 from ranksight.core.arrays import Array, Index, Mask, ratio
+from ranksight.core.errors import InputError
 from ranksight.core.units import format_factor
 from ranksight.model import priors
+from ranksight.model.quantity import CENTRAL, Quantity, deviations
 from ranksight.model.quantity import TAIL as TAIL
-from ranksight.model.quantity import Quantity, deviations
 from ranksight.model.uncertainty.mixture import Components, quantile, quantiles
 from ranksight.model.uncertainty.slope import Change, with_changes
 
@@ -74,24 +76,48 @@ class Forecast:
     value: Array  # (s, k)
     lower: Array  # (s, k)
     upper: Array  # (s, k)
-    """Median and ends of the central interval of probability `level` for a new measured value; NaN where there is
-    none."""
+    """Median and ends of the central interval of probability :data:`~ranksight.model.quantity.CENTRAL` for a new
+    measured value, `level` in an answer (:meth:`at`); NaN where there is none."""
     status: Index  # (s, k): :data:`OK` or the number of an entry of :data:`REASONS`
     reason: NDArray[np.object_]
     form: Array  # (s, k)
     """Share of the variance that comes from not knowing the form; the rest comes from scatter and coefficients."""
-    level: float
+    _: KW_ONLY
+    freedom: Array = field(default_factory=lambda: np.array(np.inf))
+    """Degrees of freedom (s, k) of the Student distribution whose tails the answers have; infinite for a normal one."""
+    level: float = CENTRAL
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "freedom", np.broadcast_to(self.freedom, self.value.shape))
 
     @classmethod
-    def settled(cls, value: Array, lower: Array, upper: Array, level: float, form: float = 0.0) -> Forecast:
+    def settled(cls, value: Array, lower: Array, upper: Array, form: float = 0.0) -> Forecast:
         """Answers that nothing is against, all with one share of the form."""
         fine, empty = np.full(value.shape, OK), np.full(value.shape, "", dtype=object)
-        return cls(value, lower, upper, fine, empty, np.full(value.shape, form), level)
+        return cls(value, lower, upper, fine, empty, np.full(value.shape, form))
 
     @classmethod
-    def of(cls, quantity: Quantity, level: float, form: float = 0.0) -> Forecast:
+    def of(cls, quantity: Quantity, form: float = 0.0) -> Forecast:
         """The answers that quantities are, with nothing against them."""
-        return cls.settled(*quantity.interval(level), level, form)
+        return cls.settled(*quantity.interval(CENTRAL), form)
+
+    def at(self, level: float) -> Forecast:
+        """The answers with central intervals of probability `level`; what has no interval that can be used stays so.
+
+        Logarithms of what is above zero have the tails of a Student distribution, other values themselves. Raises
+        InputError when the level is not a probability.
+        """
+        if not 0 < level < 1:
+            raise InputError(f"level {level} is not a probability", "give a number between 0 and 1, such as 0.9")
+        if level == self.level:
+            return self
+        wider = half_width(level, self.freedom) / half_width(self.level, self.freedom)
+        low, high = (self.value + wider * (end - self.value) for end in (self.lower, self.upper))
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            powers = [self.value * (end / self.value) ** wider for end in (self.lower, self.upper)]
+        positive = (self.value > 0) & (self.lower >= 0)
+        lower, upper = (np.where(positive, power, end) for power, end in zip(powers, (low, high), strict=True))
+        return replace(self, lower=lower, upper=upper, level=level)
 
     def quantity(self, index: Index | None = None) -> Quantity:
         """The rows `index` (K,), all when not given, as positive quantities; NaN where the index is negative, or the
@@ -99,11 +125,11 @@ class Forecast:
         index = np.arange(len(self.value)) if index is None else index
         value = np.where(index[:, None] >= 0, self.value[index], np.nan)
         value = np.where(value > 0, value, np.nan)
-        return Quantity.of_ends(value, self.lower[index], self.upper[index], self.level)
+        return Quantity.of_ends(value, self.lower[index], self.upper[index])
 
     def having(self, quantity: Quantity) -> Forecast:
         """The same answers with other values and intervals."""
-        value, lower, upper = quantity.interval(self.level)
+        value, lower, upper = quantity.interval(CENTRAL)
         return replace(self, value=value, lower=lower, upper=upper)
 
     @property
@@ -112,6 +138,14 @@ class Forecast:
         with np.errstate(divide="ignore", invalid="ignore"):
             width = np.log(self.upper / np.maximum(self.lower, 1e-300))
         return np.asarray(width / (2 * deviations(self.level)))
+
+
+def half_width(level: float, freedom: Array) -> Array:
+    """Standard deviations from the median to an end of a central interval of probability `level`, of Student
+    distributions with degrees of freedom `freedom` (...), infinite for normal ones."""
+    normal = np.isinf(freedom)
+    student = special.stdtrit(np.where(normal, 1.0, np.maximum(freedom, 1.0)), (1 + level) / 2)
+    return np.where(normal, deviations(level), student)
 
 
 def form_of(*parts: tuple[Array, Array]) -> Array:
@@ -227,10 +261,11 @@ class Summary(NamedTuple):
     upper: Array
     form: Array
     alone: Array  # standard deviation without changes: of logarithms of what is positive
+    freedom: Array  # degrees of freedom of the mixtures' tails
 
 
 def mixture_forecast(
-    parts: Components, drift: tuple[Array, Array], positive: Mask, level: float, change: Change | None = None
+    parts: Components, drift: tuple[Array, Array], positive: Mask, change: Change | None = None
 ) -> Summary:
     """Median, interval, share of the variance from the form, and how far functions alone are apart.
 
@@ -250,7 +285,7 @@ def mixture_forecast(
     # Drift goes either way: it widens the interval and leaves the value where it is. Changes go one way and move it.
     median = quantile(0.5, *with_changes(Components(share, centre, spread, nu), change))
     size = np.where(positive[:, None], 1.0, np.abs(centre))
-    tails = (1 - level) / 2, (1 + level) / 2
+    tails = (1 - CENTRAL) / 2, (1 + CENTRAL) / 2
 
     def ends(probabilities: tuple[float, ...], added: Array) -> Array:
         wide = np.sqrt(spread**2 + added**2)
@@ -278,4 +313,6 @@ def mixture_forecast(
     low, high = np.fmin(low, median - digits), np.fmax(high, median + digits)
     nothing = total <= 0
     median, low, high, form = (np.where(nothing, np.nan, q) for q in (median, low, high, form))
-    return Summary(median, low, high, form, np.sqrt(between + within))
+    with np.errstate(divide="ignore"):
+        freedom = np.where(nothing, np.inf, 1 / (share / nu).sum(axis=0))
+    return Summary(median, low, high, form, np.sqrt(between + within), freedom)

@@ -16,7 +16,7 @@ from ranksight.analysis.comparison.sides import Side, measured_side
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE
 from ranksight.model.application.equation_terms import Terms
-from ranksight.model.assembly import model_of
+from ranksight.model.fit import model_of
 from ranksight.model.series.reducing import Series
 from ranksight.model.uncertainty.forecast import Forecast
 from ranksight.reports.comparisons import because, between
@@ -181,7 +181,7 @@ def equation(cpi: float) -> Terms:
     fine, empty = none.astype(np.intp), np.full((1, 1), "", dtype=object)
 
     def exactly(value: float) -> Forecast:
-        return Forecast(none + value, none + value, none + value, fine, empty, none, 0.9)
+        return Forecast(none + value, none + value, none + value, fine, empty, none)
 
     counted = np.array([True])
     latencies = np.array([4.0, 14.0, 50.0, 200.0])

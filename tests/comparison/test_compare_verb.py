@@ -229,6 +229,6 @@ def test_no_configuration_in_common_is_said_before_anything_is_fitted(
     far = Experiment.create(tmp_path / "far.exp", "demo", ["ranks"])
     table = pd.DataFrame([("solve", -1, 1e9, 1.0)], columns=["kernel", "rank", "instructions", "time"])
     far.add(Run({"ranks": 64}, 0, "synthetic"), table)
-    monkeypatch.setattr("ranksight.model.assembly.assemble", None)
+    monkeypatch.setattr("ranksight.model.fit.assemble", None)
     assert main(["compare", str(place / "old.exp"), str(far.path)]) == 1
     assert "old and far have no configuration in common; say where" in capsys.readouterr().err

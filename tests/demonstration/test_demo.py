@@ -11,7 +11,7 @@ import pytest
 
 from ranksight.cli.main import main
 from ranksight.core.experiment import Experiment, Run
-from ranksight.model.assembly import assemble
+from ranksight.model.fit import assemble
 from ranksight.reports.demonstration import prove, screen
 from ranksight.reports.terminal import lines
 

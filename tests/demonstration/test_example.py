@@ -13,7 +13,7 @@ import pytest
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import read
 from ranksight.examples import measured
-from ranksight.model.assembly import assemble
+from ranksight.model.fit import assemble
 from ranksight.platforms import load
 from ranksight.reports.demonstration import prove
 

@@ -69,7 +69,7 @@ def evidence(machine: Ceilings) -> Callable[..., Evidence]:
         zero = np.zeros(shape)
         blank = np.full((1, k), "", dtype=object)
         sums = (time + sent + uneven).sum(axis=0)[None]
-        total = Forecast(sums, sums, sums, np.zeros((1, k), dtype=int), blank, sums, 0.9)
+        total = Forecast(sums, sums, sums, np.zeros((1, k), dtype=int), blank, sums)
         factor = column(wide, 1.0)[:, None]
         return Evidence(
             kernels,

@@ -12,7 +12,7 @@ from ranksight.analysis.diagnosis.counted import Counted
 from ranksight.analysis.diagnosis.evidence import gather
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import Experiment, Run
-from ranksight.model.assembly import fit
+from ranksight.model.fit import fit
 from ranksight.model.fitted_model import Model
 from ranksight.platforms import load
 
@@ -96,6 +96,6 @@ def test_damaged_counts_are_refused(broken: dict[str, object], model: Model) -> 
     assert Counted.from_dict(whole).rows
     with pytest.raises(InputError, match="'counted'"):
         Counted.from_dict({**whole, **broken})
-    seen = {**model.extras["diagnosis"], "counted": {**whole, **broken}}
+    seen = {**model.observed["diagnosis"], "counted": {**whole, **broken}}
     with pytest.raises(InputError):
-        gather(dataclasses.replace(model, extras={**model.extras, "diagnosis": seen}), np.array([[16.0]]))
+        gather(dataclasses.replace(model, observed={**model.observed, "diagnosis": seen}), np.array([[16.0]]))

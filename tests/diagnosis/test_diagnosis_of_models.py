@@ -17,7 +17,7 @@ from ranksight.comm.costs.fabric import Fabric
 from ranksight.comm.network import NetworkParameters, Piecewise
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import Experiment, Run
-from ranksight.model.assembly import assemble
+from ranksight.model.fit import assemble
 from ranksight.model.fitted_model import Model
 from ranksight.platforms import Platform, load
 
@@ -127,7 +127,7 @@ def test_ceilings_are_those_of_the_clock_that_runs_had(tmp_path: Path, platform:
     model, _ = assemble(experiment, platform=platform)
     found = model.diagnose(ranks=[8]).verdicts().iloc[0]
     assert found["cpi"] == pytest.approx(2.0, rel=0.01)
-    kept = Ceilings.from_dict(model.extras["diagnosis"]["ceilings"])
+    kept = Ceilings.from_dict(model.observed["diagnosis"]["ceilings"])
     before = Ceilings.of(platform)
     assert kept.latency / before.latency == pytest.approx([1, 1, 1, 1.4])
     assert kept.bandwidth[3] == before.bandwidth[3]

@@ -14,7 +14,7 @@ from ranksight.comm.costs.cost import cost
 from ranksight.comm.network import NetworkParameters
 from ranksight.core.experiment import WHOLE, Experiment, Run
 from ranksight.model.application.network import Network
-from ranksight.model.assembly import fit
+from ranksight.model.fit import fit
 from ranksight.platforms import load
 
 RANKS, SIZES = (2, 4, 8, 16), (8, 8192)

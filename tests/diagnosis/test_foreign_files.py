@@ -26,7 +26,7 @@ def test_damage_is_reported(tmp_path: Path, kept: dict[str, Any], capsys: pytest
     words = ["import", "csv", str(tmp_path / "t.csv"), "--parameter", "ranks", "--kernel", "kernel", "--metric", "time"]
     assert main([*words, "-o", str(tmp_path / "e")]) == 0
     model = ranksight.fit(ranksight.read(tmp_path / "e"))
-    damaged = replace(model, extras={**model.extras, "diagnosis": kept})
+    damaged = replace(model, observed={**model.observed, "diagnosis": kept})
     with pytest.raises(InputError, match="fit the model again"):
         damaged.diagnose(ranks=[8, 64]).advice()
     damaged.save(tmp_path / "m.json")

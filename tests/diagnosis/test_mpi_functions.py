@@ -13,6 +13,7 @@ from ranksight.cli import main
 from ranksight.core.leftout import MPI
 from ranksight.core.mpi import communicates, is_call, is_symbol
 from ranksight.core.reading import READERS
+from ranksight.core.view import View
 from ranksight.model.series.folding import OTHERS, OTHERS_OF_MPI, Folded
 
 CALLS = ["MPI_Allreduce", "MPI_Allreduce()", "PMPI_Isend", "main->solve->MPI_Waitall", "mpi_bcast_", "mpi_waitall",
@@ -105,7 +106,7 @@ def test_small_calls_stay_apart_from_small_kernels(tmp_path: Path) -> None:
     run = experiment.add(
         rs.Run({"ranks": 1.0}), pd.DataFrame({"kernel": list(times), "rank": 0, "time": times.values()})
     )
-    held = Folded(experiment, ["a", "b", "MPI_Wait", "a->MPI_Send"]).table(run, "counters")
+    held = View(experiment, Folded(["a", "b", "MPI_Wait", "a->MPI_Send"])).table(run, "counters")
     assert held is not None
     found = dict(zip(held["kernel"].astype(str), held["time"], strict=True))
     assert found == pytest.approx({"solve": 8.0, OTHERS: 0.3, OTHERS_OF_MPI: 0.7})

@@ -314,7 +314,7 @@ def test_time_outside_of_kernels_is_a_factor_and_helps(evidence: Make) -> None:
     given = evidence({"k": [4.0, 2.0]}, [1, 2], communication={"k": [1.0, 1.0]})
     none = np.zeros((1, 2))
     seconds = np.array([[5.0, 3.0]])
-    rest = Forecast(seconds, seconds, seconds, none.astype(int), none.astype(object), none, 0.9)
+    rest = Forecast(seconds, seconds, seconds, none.astype(int), none.astype(object), none)
     found = efficiencies.table(replace(given, broken=replace(given.broken, others=rest)), True)
     assert found["outside"].to_numpy() == pytest.approx([5 / 10, 3 / 6])
     alone = efficiencies.table(given, True)

@@ -12,10 +12,10 @@ import pytest
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE, Experiment, Run
 from ranksight.core.reading import READERS
-from ranksight.model.assembly import fit
 from ranksight.model.energy.metered import metered
 from ranksight.model.energy.power import fit_law
 from ranksight.model.energy.predicted import parts
+from ranksight.model.fit import fit
 from ranksight.model.fitted_model import Model
 from ranksight.platforms import Platform, load
 

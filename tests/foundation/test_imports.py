@@ -17,11 +17,13 @@ MODEL = ["series", "search", "spaces", "uncertainty", "process", "fitting", "str
 ANALYSIS = ["phases", "diagnosis", "expectations", "planning", "comparison", "history"]
 SHARED = {"formula", "plaindata", "priors", "quantity", "questions"}
 """Files of `model` that all of its folders may need; the others put these together."""
+TOGETHER = ("machine", "stages", "fit")
+"""What needs a model that predicts."""
 UPWARDS = {
     ("model.fitted_model", "analysis.diagnosis.diagnosing"),
     ("", "cli._python"),
     ("", "core.experiment"),
-    ("", "model.assembly"),
+    ("", "model.fit"),
     ("", "model.fitted_model"),
     ("", "reports.exporting"),
     ("", "counters.frames"),
@@ -39,8 +41,7 @@ IN_FUNCTIONS = {
     # Waiting and exchanges are of messages, phases of event traces: many experiments hold neither.
     "analysis.observed": {"analysis.diagnosis.exchanges", "analysis.diagnosis.waits", "analysis.phases.analysis"},
     # What a model answers seldom is loaded when it is asked.
-    "model.fitted_model": {"analysis.diagnosis.diagnosing", "model.function_table", "model.notes", "model.resource.cycle_times",
-                    "model.fitting.ties", "model.energy.predicted"},
+    "model.fitted_model": {"analysis.diagnosis.diagnosing"},
     "model.fitting.fit_series": {"model.fitting.parallel"},
 }  # fmt: skip
 """Imports within functions, by file; those of `cli` are not listed, as a verb loads what it needs when it runs."""
@@ -50,7 +51,7 @@ ROUND = {
         "cli._python",
         "core.experiment",
         "counters.frames",
-        "model.assembly",
+        "model.fit",
         "model.fitted_model",
         "reports.exporting",
         "reports.validation",
@@ -111,7 +112,8 @@ def _height(module: str) -> float:
     if parts[0] == "model" and len(parts) > 1:
         # What puts a model together stands on all of its folders.
         order = {name: 1 + at for at, name in enumerate(MODEL)} | dict.fromkeys(SHARED, 0)
-        return ROOMS["model"] + order.get(parts[1], len(MODEL) + 1) / 100
+        last = {name: len(MODEL) + 2 + at for at, name in enumerate(TOGETHER)}
+        return ROOMS["model"] + (order | last).get(parts[1], len(MODEL) + 1) / 100
     if parts[0] == "analysis" and len(parts) > 1:
         return ROOMS["analysis"] + (ANALYSIS.index(parts[1]) if parts[1] in ANALYSIS else len(ANALYSIS)) / 100
     return ROOMS[parts[0]]

@@ -255,7 +255,7 @@ def test_a_model_whose_parts_exceed_the_whole_is_refused_or_says_so(
         with pytest.raises(InputError, match="a takes longer than the whole program"):
             rs.fit(experiment)
     else:
-        assert any("1.4 times the program's" in note for note in rs.fit(experiment).extras["notes"])
+        assert any("1.4 times the program's" in note for note in rs.fit(experiment).remarks.notes)
 
 
 def test_no_inclusive_time_of_a_summary_is_added_up(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from ranksight.core.experiment import Experiment, Run
-from ranksight.model.assembly import fit
+from ranksight.model.fit import fit
 from ranksight.platforms import load
 
 PLATFORM = load("haswell-e5-2680v3")

@@ -11,7 +11,7 @@ import pytest
 
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import Experiment, Run
-from ranksight.model.assembly import fit
+from ranksight.model.fit import fit
 from ranksight.model.fitted_model import Model
 from ranksight.model.kernel_time.composed import LEAST_CPI, Composed, _least_squares, levels_of
 from ranksight.model.kernel_time.composition import Composition
@@ -138,10 +138,10 @@ def test_bounds_of_the_equation_hold() -> None:
     "damage", [{"rows": [7]}, {"blocking": [[[-1.0]]]}, {"execution": []}, {"x": []}, {"hidden": [[[[None]]]]}]
 )
 def test_damaged_content_is_refused(model: Model, damage: dict[str, object]) -> None:
-    content = json.loads(json.dumps(model.extras["application"]["laws"]["counted"]))
+    content = json.loads(json.dumps(model.equation.counted.to_dict()))
     content["composed"] |= damage
     counted = model.equation.counted
     assert counted is not None
-    assert type(counted).from_dict(json.loads(json.dumps(model.extras["application"]["laws"]["counted"]))).composed
+    assert type(counted).from_dict(json.loads(json.dumps(model.equation.counted.to_dict()))).composed
     with pytest.raises(InputError):
         type(counted).from_dict(content)

@@ -10,7 +10,7 @@ import pytest
 
 from ranksight.analysis.diagnosis.evidence import gather
 from ranksight.core.experiment import WHOLE, Experiment, Run
-from ranksight.model.assembly import fit
+from ranksight.model.fit import fit
 from ranksight.model.fitted_model import Model
 
 MACHINE = "haswell-e5-2680v3"

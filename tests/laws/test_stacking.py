@@ -70,12 +70,12 @@ def test_the_score_is_the_logarithm_of_students_density() -> None:
 def test_the_mixture_spans_laws_that_disagree() -> None:
     kernels = ("k",)
     laws = {COUNTED: law(kernels, [[1.0]]), FUNCTION: law(kernels, [[2.0]])}
-    said, share = mix(kernels, laws, np.full((1, 2, 1), 0.5), 0.9)
+    said, share = mix(kernels, laws, np.full((1, 2, 1), 0.5))
     assert said.lower[0, 0] < 1.0 < 2.0 < said.upper[0, 0]
     assert share.sum(axis=0) == pytest.approx(np.ones((1, 1)))
     between, within = (np.log(2) / 2) ** 2, 0.05**2
     assert said.form[0, 0] == pytest.approx(between / (between + within))
-    alone, _ = mix(kernels, laws, np.array([[[1.0], [0.0]]]), 0.9)
+    alone, _ = mix(kernels, laws, np.array([[[1.0], [0.0]]]))
     assert alone.value[0, 0] == pytest.approx(1.0, rel=1e-3)
     assert np.log(alone.upper / alone.value)[0, 0] == pytest.approx(1.645 * 0.05, rel=0.1)
 

@@ -15,6 +15,7 @@ import ranksight as rs
 from ranksight.cli.main import main
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE, Experiment, Run
+from ranksight.model.application.runs import Anchor, Runs
 from ranksight.model.fitted_model import Model
 from ranksight.model.machine.anchor import times_there, with_runs
 from ranksight.model.machine.machines import on
@@ -146,7 +147,7 @@ def test_a_machine_is_itself_and_two_of_one_name_are_refused(computing: Model) -
     with pytest.raises(InputError, match="two machines are named icelake-8360y"):
         on(computing, replace(_slower(0.5), name=HERE.name))
     with pytest.raises(InputError, match="does not know on which machine"):
-        on(replace(computing, extras={}), "grace")
+        on(replace(computing, platform=""), "grace")
     for ratio in (0.0, -1.0, float("nan"), float("inf")):
         with pytest.raises(InputError, match="times those here"):
             on(computing, "grace", instructions=ratio)
@@ -181,13 +182,19 @@ def test_runs_there_have_to_be_of_the_same_program(computing: Model, tmp_path: P
 
 
 def test_damaged_entries_of_a_model_are_named(computing: Model) -> None:
+    content = computing.present()
     wrong = {"kernels": ["f"], "points": [[1.0]], "logs": [[0.0]], "errors": [[0.1]], "scatter": [[0.1]]}
-    for entry in (3, {"grace": 3}, {"grace": {}}, {"grace": {"runs": {}}}, {"grace": {"runs": wrong}}):
+    for entry in (3, [3], [{}], [{"name": "grace", "platform": "", "runs": {}}]):
         with pytest.raises(InputError):
-            on(replace(computing, extras={**computing.extras, "anchors": entry}), "grace")
-    for text in (3, "schema = [", "schema = 1"):
+            Model.from_dict({**content, "anchors": entry})
+    anchor = Anchor("grace", "", Runs.from_dict(wrong))
+    with pytest.raises(InputError, match="kernels that the model lacks"):
+        on(replace(computing, anchors=(anchor,)), "grace")
+    with pytest.raises(InputError):
+        Model.from_dict({**content, "platform": 3})
+    for text in ("schema = [", "schema = 1"):
         with pytest.raises(InputError):
-            on(replace(computing, extras={**computing.extras, "platform": text}), "grace")
+            on(replace(computing, platform=text), "grace")
 
 
 def test_times_alone_are_wide_and_one_run_there_is_met(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from ranksight.cli.main import main
 from ranksight.core.experiment import Experiment, Run
-from ranksight.model.assembly import fit
+from ranksight.model.fit import fit
 from ranksight.model.fitted_model import Model
 from ranksight.model.prediction import Prediction
 

@@ -13,7 +13,7 @@ from ranksight.comm.costs.cost import cost
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import Experiment
 from ranksight.model import modelfile
-from ranksight.model.assembly import assemble
+from ranksight.model.fit import assemble
 from ranksight.model.fitted_model import Model
 from ranksight.platforms import Platform, load
 from ranksight.reports.validation import validate
@@ -126,11 +126,11 @@ def test_a_model_comes_back_from_its_file(model: Model, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("place", "damage"),
     [
-        (("application", "imbalance"), 0.5),
-        (("application", "imbalance"), "much"),
-        (("application", "laws", "resources", "cpi"), [1.0]),
-        (("application", "laws", "resources", "machine"), "fast"),
-        (("application", "communication", "functions", "fitted"), None),
+        (("equation", "imbalance"), 0.5),
+        (("equation", "imbalance"), "much"),
+        (("equation", "laws", "resources", "cpi"), [1.0]),
+        (("equation", "laws", "resources", "machine"), "fast"),
+        (("equation", "communication", "functions", "fitted"), None),
         (("structures", "levels", "levels"), [24, 12]),
         (("structures", "levels", "parameter"), "colour"),
         (("structures", "neighbours", "grids"), []),
@@ -141,7 +141,7 @@ def test_a_model_comes_back_from_its_file(model: Model, tmp_path: Path) -> None:
 def test_damaged_files_are_refused(model: Model, tmp_path: Path, place: tuple[str, ...], damage: object) -> None:
     model.save(tmp_path / "m.json")
     content = modelfile.read(tmp_path / "m.json")
-    inner = content["extras"]
+    inner = content
     for key in place[:-1]:
         inner = inner[key]
     inner[place[-1]] = damage
@@ -163,7 +163,7 @@ def test_numbers_whose_squares_overflow_are_damaged(model: Model, tmp_path: Path
 def test_laws_of_kernels_that_the_model_does_not_have_are_refused(model: Model, tmp_path: Path) -> None:
     model.save(tmp_path / "m.json")
     content = modelfile.read(tmp_path / "m.json")
-    counted = content["extras"]["application"]["laws"]["counted"]
+    counted = content["equation"]["laws"]["counted"]
     counted["kernels"] = ["nobody", *counted["kernels"][1:]]
     counted["offset"] = [0.5] * len(counted["kernels"])
     modelfile.write(tmp_path / "m.json", content, force=True)

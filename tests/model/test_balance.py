@@ -11,7 +11,7 @@ import pytest
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE, Experiment, Run
 from ranksight.model.application.balance import FIRST, Balance, fit_balance
-from ranksight.model.assembly import fit
+from ranksight.model.fit import fit
 from ranksight.model.fitted_model import Model
 
 RANKS = (4, 8, 12, 16, 24)

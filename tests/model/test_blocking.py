@@ -19,7 +19,7 @@ from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE, Experiment, Run
 from ranksight.model.application.comm_blocking import Blocking, kind_of
 from ranksight.model.application.network import Network
-from ranksight.model.assembly import fit
+from ranksight.model.fit import fit
 from ranksight.model.fitted_model import Model
 from ranksight.platforms import Platform, load
 

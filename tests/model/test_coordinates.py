@@ -12,7 +12,7 @@ from ranksight.cli.main import main
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import Experiment, Run
 from ranksight.model import modelfile
-from ranksight.model.assembly import fit
+from ranksight.model.fit import fit
 from ranksight.model.fitted_model import Model
 from ranksight.model.structure.coordinates import Coordinates
 from ranksight.reports.validation import validate
@@ -96,8 +96,8 @@ def test_formulas_that_cannot_be_are_refused_in_a_line(
 def test_a_damaged_description_is_refused(boxes: Experiment, tmp_path: Path) -> None:
     fit(boxes, derive={"x": FORMULA}).save(tmp_path / "m.json")
     content = modelfile.read(tmp_path / "m.json")
-    for broken in ({"given": ["ranks"]}, {**content["extras"]["coordinates"], "formulas": {"y": "nx"}}):
-        content["extras"]["coordinates"] = broken
+    for broken in ({"given": ["ranks"]}, {**content["coordinates"], "formulas": {"y": "nx"}}):
+        content["coordinates"] = broken
         modelfile.write(tmp_path / "m.json", content, force=True)
         with pytest.raises(InputError, match="coordinates"):
             Model.load(tmp_path / "m.json").predict(ranks=4, x=3)

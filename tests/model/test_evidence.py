@@ -9,7 +9,7 @@ import pytest
 from ranksight.cli import main
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import Experiment, Run
-from ranksight.model.assembly import fit
+from ranksight.model.fit import fit
 from ranksight.model.fitted_model import Model
 from ranksight.model.resource.contradiction import contradictions
 from ranksight.model.resource.derived import memory_slots, with_stalls

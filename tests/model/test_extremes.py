@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ranksight.model.assembly import model_of
+from ranksight.model.fit import model_of
 from ranksight.model.fitting.fit_series import fit_series
 from ranksight.model.series.reducing import Series
 

@@ -10,7 +10,7 @@ import pytest
 
 from ranksight.comm.patterns.grid import Cartesian
 from ranksight.core.experiment import Experiment, Run
-from ranksight.model.assembly import fit
+from ranksight.model.fit import fit
 from ranksight.model.structure.gridlaw import Group, solve
 from ranksight.model.structure.neighbourfit import fit_neighbours
 from ranksight.model.structure.neighbours import Neighbours

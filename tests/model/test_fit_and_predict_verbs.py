@@ -126,17 +126,14 @@ def test_files_that_are_no_models(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert said in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("entry", ["fitted", "application", "structures"])
+@pytest.mark.parametrize("entry", ["fitted", "equation", "structures"])
 @pytest.mark.parametrize("edited", [False, True])
 def test_what_another_version_wrote_is_reported_from_what_is_damaged(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], entry: str, edited: bool
 ) -> None:
     """A layout that cannot be read: as it was written by a version of its own, or changed since."""
     content = modelfile.read(folder / "heat.exp.model.json")
-    if entry == "fitted":
-        content[entry] = {"layout": "of tomorrow"}
-    else:
-        content["extras"][entry] = ["layout", "of tomorrow"]
+    content[entry] = {"layout": "of tomorrow"} if entry == "fitted" else ["layout", "of tomorrow"]
     file = tmp_path / "m.json"
     modelfile.write(file, content)
     assert modelfile.read(file)["made_by"] == rs.__version__

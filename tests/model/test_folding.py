@@ -13,6 +13,7 @@ import ranksight as rs
 from ranksight.cli.main import main
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE, Experiment, Run
+from ranksight.core.view import View
 from ranksight.model.fitted_model import Model
 from ranksight.model.series.folding import OTHERS, Folded, Selection, select
 
@@ -86,7 +87,7 @@ def test_samples_of_one_kernel_scatter_as_those_of_its_parts(tmp_path: Path) -> 
     run = made.add(
         Run({"ranks": 1}, 0, "s"), pd.DataFrame({**who, "time": [6.0, 8.0, 0.0]}), tables={"sampling": table}
     )
-    found = Folded(made, {"a", "b", "c"}).table(run, "sampling")
+    found = View(made, Folded({"a", "b", "c"})).table(run, "sampling")
     assert found is not None
     assert len(found) == 1
     row = found.iloc[0]

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from ranksight.core.experiment import Experiment, Run
-from ranksight.model.assembly import fit
+from ranksight.model.fit import fit
 from ranksight.model.laws import weighing
 from ranksight.platforms import load
 

@@ -13,7 +13,7 @@ from ranksight.cli.main import main
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE, Experiment, Run
 from ranksight.model.application.imbalances import Imbalances
-from ranksight.model.assembly import fit
+from ranksight.model.fit import fit
 from ranksight.model.fitted_model import Model
 
 RANKS = (2, 4, 8, 16, 32)

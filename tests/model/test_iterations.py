@@ -11,7 +11,7 @@ import pytest
 
 from ranksight.cli.main import main
 from ranksight.core.experiment import Experiment, Run
-from ranksight.model.assembly import fit
+from ranksight.model.fit import fit
 from ranksight.model.fitted_model import Model
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.fitting.varied import fit_varied

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ranksight.model.application import whole
-from ranksight.model.assembly import model_of
+from ranksight.model.fit import model_of
 from ranksight.model.series.reducing import Series
 from ranksight.model.structure.late import fit_late
 from ranksight.model.uncertainty import forecast
@@ -24,7 +24,7 @@ def series(values: list[float], name: str = "time", worth: bool = False) -> Seri
 def test_one_value_stands_where_it_was_measured_and_goes_either_way() -> None:
     law = fit_late(series([0, 0, 0, 0, 0, 3.0]))
     assert law is not None
-    said = law.predict(np.array([[32.0], [48.0], [64.0], [128.0], [1024.0]]), 0.9)
+    said = law.predict(np.array([[32.0], [48.0], [64.0], [128.0], [1024.0]]))
     assert (said.value[0, 0], said.lower[0, 0], said.upper[0, 0]) == (0, 0, 0)
     assert said.lower[0, 1] == 0
     assert said.upper[0, 1] > 3.0
@@ -40,7 +40,7 @@ def test_one_value_stands_where_it_was_measured_and_goes_either_way() -> None:
 def test_two_values_show_how_it_goes_on(slope: float) -> None:
     law = fit_late(series([0, 0, 0, 0, 2.0, 2.0 * 2**slope]))
     assert law is not None
-    said = law.predict(np.array([[128.0]]), 0.9)
+    said = law.predict(np.array([[128.0]]))
     assert said.value[0, 0] == pytest.approx(2.0 * 4**slope, rel=0.03)
     assert said.status[0, 0] == forecast.OK
 
@@ -68,7 +68,7 @@ def test_shares_are_those_of_the_largest_run() -> None:
 def test_a_part_without_an_answer_may_take_what_it_took(code: int) -> None:
     value = np.array([[np.nan], [6.0]])
     reason = np.array([["why"], [""]], dtype=object)
-    parts = Forecast(value, value, value, np.array([[code], [forecast.OK]]), reason, np.ones((2, 1)), 0.9)
+    parts = Forecast(value, value, value, np.array([[code], [forecast.OK]]), reason, np.ones((2, 1)))
     summed = whole.add(parts, np.array([0, 1]), np.array([0.25, 0.75]), 0.0)
     assert summed.value[0, 0] == pytest.approx(8.0)
     assert summed.lower[0, 0] == pytest.approx(6.0)

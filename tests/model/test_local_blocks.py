@@ -52,7 +52,7 @@ def test_between_blocks_that_were_measured_functions_answer() -> None:
     given = series()
     blocks = find_blocks(given, {KEY}, {3})
     assert blocks is not None
-    _, known = blocks.predict(np.array([[12.0, 24.0], [27.0, 12.0], [8.0, 40.0], [3.5, 24.0]]), 0.9)
+    _, known = blocks.predict(np.array([[12.0, 24.0], [27.0, 12.0], [8.0, 40.0], [3.5, 24.0]]))
     assert not known.any()
 
 

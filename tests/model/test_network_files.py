@@ -16,7 +16,7 @@ from ranksight.comm.costs.collective import OPERATIONS, SPREAD, block
 from ranksight.comm.costs.cost import cost
 from ranksight.comm.network import NetworkParameters, Piecewise
 from ranksight.core.experiment import WHOLE, Experiment, Run
-from ranksight.model.assembly import fit
+from ranksight.model.fit import fit
 from ranksight.model.fitted_model import Model
 from ranksight.platforms import load
 

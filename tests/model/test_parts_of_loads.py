@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 
 from ranksight.core.experiment import Experiment, Run
-from ranksight.model.assembly import fit
+from ranksight.model.fit import fit
 
 
 def test_a_part_that_outgrows_its_whole_is_the_whole_in_its_interval(tmp_path: Path) -> None:

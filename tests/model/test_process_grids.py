@@ -14,7 +14,7 @@ from ranksight.comm.patterns.grid import Cartesian
 from ranksight.core.dims import dims_create
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import Experiment, Run
-from ranksight.model.assembly import fit
+from ranksight.model.fit import fit
 from ranksight.model.fitting.fit_series import fit_series
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.fitting.varied import fit_varied

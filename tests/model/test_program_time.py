@@ -10,7 +10,7 @@ import pytest
 
 from ranksight.core.experiment import Experiment, Run
 from ranksight.model.application.program_time import program_time
-from ranksight.model.assembly import fit
+from ranksight.model.fit import fit
 from ranksight.model.fitted_model import Model
 from ranksight.model.quantity import TAIL
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from ranksight.core.errors import InputError
 from ranksight.model.quantity import TAIL, UNKNOWN, Quantity, add, deviations, larger, mix, product
 from ranksight.model.uncertainty.forecast import Forecast
 
@@ -100,13 +103,13 @@ def test_either_side_of_a_sum_is_of_that_side_of_its_parts() -> None:
 
 
 def test_zero_adds_nothing_and_what_is_missing_is_missing() -> None:
-    zero = Quantity.of_ends(np.zeros(1), np.zeros(1), np.zeros(1), 0.9)
+    zero = Quantity.of_ends(np.zeros(1), np.zeros(1), np.zeros(1))
     part = quantity(3.0)
     total = add([part, zero])
     assert np.exp(total.centre) == pytest.approx([3.0])
     assert total.deviation == pytest.approx(part.deviation, rel=1e-9)
     assert [end.tolist() for end in add([zero, zero]).interval(0.9)] == [[0.0]] * 3
-    missing = Quantity.of_ends(*np.full((3, 1), np.nan), 0.9)
+    missing = Quantity.of_ends(*np.full((3, 1), np.nan))
     assert np.isnan(add([part, missing]).centre).all()
     assert np.isnan(product([part, missing]).centre).all()
 
@@ -175,20 +178,46 @@ def test_a_bound_holds_for_the_median_and_the_upper_end() -> None:
 
 @pytest.mark.parametrize("level", LEVELS)
 def test_an_interval_becomes_a_quantity_and_an_interval_again(level: float) -> None:
-    answer = Forecast.settled(*(np.array([[x, 3 * x]]) for x in (2.0, 1.5, 2.2)), level)
+    answer = Forecast.settled(*(np.array([[x, 3 * x]]) for x in (2.0, 1.5, 2.2)))
     back = answer.having(answer.quantity())
     for name in ("value", "lower", "upper"):
         assert getattr(back, name) == pytest.approx(getattr(answer, name), rel=1e-12)
     assert answer.quantity().deviation == pytest.approx(answer.spread)
     assert answer.quantity(np.array([-1, 0])).centre[0] == pytest.approx(np.full(2, np.nan), nan_ok=True)
-    assert Forecast.of(answer.quantity(), level).lower == pytest.approx(answer.lower)
+    assert Forecast.of(answer.quantity()).lower == pytest.approx(answer.lower)
+    for end, expected in zip((answer.at(level).value, answer.at(level).lower, answer.at(level).upper),
+                             answer.quantity().interval(level), strict=True):  # fmt: skip
+        assert end == pytest.approx(expected)
+    assert answer.at(level).spread == pytest.approx(answer.spread)
+
+
+@pytest.mark.parametrize(("level", "quantile"), [(0.5, 0.764892), (0.9, 2.353363), (0.99, 5.840909)])
+def test_answers_of_another_level_have_the_tails_of_their_distribution(level: float, quantile: float) -> None:
+    """Quantiles of Student's distribution with three degrees of freedom, from a table."""
+    value = np.array([[2.0]])
+    answer = Forecast.settled(value, value * np.exp(-2.353363), value * np.exp(2 * 2.353363))
+    asked = replace(answer, freedom=np.array([[3.0]])).at(level)
+    assert asked.lower == pytest.approx(value * np.exp(-quantile), rel=1e-5)
+    assert asked.upper == pytest.approx(value * np.exp(2 * quantile), rel=1e-5)
+    with pytest.raises(InputError, match="is not a probability"):
+        answer.at(1.0)
+
+
+def test_answers_that_may_be_below_zero_are_scaled_as_they_are() -> None:
+    answer = Forecast.settled(np.array([[-1.0, 1.0, 0.0]]), np.array([[-2.0, -1.0, 0.0]]), np.array([[1.0, 2.0, 3.0]]))
+    asked, wider = answer.at(0.99), deviations(0.99) / TAIL
+    assert asked.lower == pytest.approx(np.array([[-1 - wider, 1 - 2 * wider, 0.0]]))
+    assert asked.upper == pytest.approx(np.array([[-1 + 2 * wider, 1 + wider, 3 * wider]]))
+    zero = Forecast.settled(np.ones((1, 1)), np.zeros((1, 1)), np.full((1, 1), 2.0)).at(0.5)
+    assert zero.lower == 0
+    assert zero.upper == pytest.approx(2 ** (deviations(0.5) / TAIL))
 
 
 def test_ends_that_say_nothing_are_no_knowledge() -> None:
-    found = Quantity.of_ends(np.ones(3), np.array([0.0, -1.0, np.nan]), np.array([np.inf, np.nan, 1.0]), 0.9)
+    found = Quantity.of_ends(np.ones(3), np.array([0.0, -1.0, np.nan]), np.array([np.inf, np.nan, 1.0]))
     assert found.down.tolist() == [UNKNOWN] * 3
     assert found.up.tolist() == [UNKNOWN, UNKNOWN, 0.0]
-    assert np.isnan(Quantity.of_ends(np.array([-1.0]), np.zeros(1), np.ones(1), 0.9).centre).all()
+    assert np.isnan(Quantity.of_ends(np.array([-1.0]), np.zeros(1), np.ones(1)).centre).all()
 
 
 def test_deviations_are_those_of_the_normal_law() -> None:

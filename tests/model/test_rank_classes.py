@@ -11,7 +11,7 @@ import pytest
 
 from ranksight.core.experiment import Experiment, Run
 from ranksight.model.application.rankclasses import CLASSES
-from ranksight.model.assembly import fit
+from ranksight.model.fit import fit
 from ranksight.model.fitted_model import Model
 from ranksight.model.uncertainty.forecast import OK
 

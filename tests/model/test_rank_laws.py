@@ -136,7 +136,7 @@ def test_powers_of_two_leave_rivals_that_hold_the_truth(total: Callable[[int], f
     assert len(law.sums[0]) > 1 or law.chance[0]
     asked = np.array([[p, 32.0] for p in (16, 32, 64)])
     anything = replace(law.predict(asked), lower=np.zeros((1, 3)), upper=np.full((1, 3), 1e9))
-    said = law.among(anything, asked, 0.9)
+    said = law.among(anything, asked)
     true = np.array([total(p) / p for p in (16, 32, 64)])
     assert (said.lower[0] <= true * (1 + 1e-9)).all()
     assert (true <= said.upper[0] * (1 + 1e-9)).all()

@@ -11,7 +11,7 @@ import pytest
 from ranksight.core.experiment import MESSAGE_COLUMNS, WHOLE, Experiment, Run
 from ranksight.model.application.measured import calls
 from ranksight.model.application.runs import Runs
-from ranksight.model.assembly import fit
+from ranksight.model.fit import fit
 from ranksight.model.series.reducing import Series
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
@@ -21,7 +21,7 @@ RANKS = (1, 2, 4, 8, 16, 32)
 
 def law(value: float, factor: float) -> Forecast:
     middle = np.full((1, 2), value)
-    return Forecast.settled(middle, middle / factor, middle * factor, 0.9)
+    return Forecast.settled(middle, middle / factor, middle * factor)
 
 
 def runs(*repetitions: float) -> Runs:
@@ -54,7 +54,7 @@ def test_a_law_that_agrees_is_worth_as_much_as_it_is_sure() -> None:
 def test_what_has_no_law_is_what_was_measured() -> None:
     nothing = np.full((1, 2), np.nan)
     status, reason = np.full((1, 2), forecast.NO_DATA), np.full((1, 2), "why", dtype=object)
-    given = Forecast(nothing, nothing, nothing, status, reason, nothing, 0.9)
+    given = Forecast(nothing, nothing, nothing, status, reason, nothing)
     found = runs(2.0, 2.1, 2.2).met(given, np.array([[16.0], [32.0]]), {"k": 0})
     assert found.value[0, 0] == pytest.approx(2.1)
     assert found.status[0].tolist() == [forecast.OK, forecast.NO_DATA]

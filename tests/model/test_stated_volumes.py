@@ -12,7 +12,7 @@ from ranksight.cli.main import main
 from ranksight.comm.patterns.grid import Cartesian
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import Experiment
-from ranksight.model.assembly import fit
+from ranksight.model.fit import fit
 from ranksight.model.fitted_model import Model
 from ranksight.model.structure.stated import Stated
 from ranksight.platforms import load

@@ -12,7 +12,7 @@ from ranksight.cli.main import main
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import Experiment, Run
 from ranksight.model import modelfile
-from ranksight.model.assembly import fit
+from ranksight.model.fit import fit
 from ranksight.model.fitted_model import Model
 
 WORK = "size^3/ranks"

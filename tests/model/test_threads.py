@@ -13,7 +13,7 @@ import pytest
 
 from ranksight.cli.main import main
 from ranksight.core.experiment import Experiment, Run, read
-from ranksight.model.assembly import fit
+from ranksight.model.fit import fit
 from ranksight.model.fitted_model import Model
 from ranksight.model.series.reducing import series_from_experiment
 

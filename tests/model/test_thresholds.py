@@ -15,7 +15,7 @@ from ranksight.comm.costs.fabric import Fabric
 from ranksight.comm.network import NetworkParameters, Piecewise
 from ranksight.core.experiment import WHOLE, Experiment, Run
 from ranksight.model.application.thresholds import Call, Crossed, crossed, others
-from ranksight.model.assembly import fit
+from ranksight.model.fit import fit
 from ranksight.model.fitted_model import Model
 from ranksight.platforms import load
 

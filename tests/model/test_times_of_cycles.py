@@ -14,7 +14,7 @@ from scipy.special import ndtri
 from ranksight.cli import main
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE, Experiment, Run, read
-from ranksight.model.assembly import fit
+from ranksight.model.fit import fit
 from ranksight.model.fitted_model import Model
 from ranksight.model.priors import PLATFORM_CLOCK
 from ranksight.model.resource.cycle_times import Clock, Timed, untimed
@@ -44,7 +44,7 @@ def test_time_is_cycles_of_the_slowest_rank_over_the_clock(tmp_path: Path) -> No
     model = fit(made, clock=HZ)
     answer = model.predict(ranks=4, metrics=["time"]).table()
     assert answer.set_index("kernel").loc["a", "value"] == pytest.approx(2 * 1e9 / 4 / HZ, rel=1e-3)
-    assert "unhalted cycles over the clock of 2 GHz (stated)" in model.extras["notes"][0]
+    assert "unhalted cycles over the clock of 2 GHz (stated)" in model.remarks.notes[0]
 
 
 def test_a_nominal_clock_is_no_measured_one(tmp_path: Path) -> None:
@@ -85,7 +85,7 @@ def test_frequencies_of_the_runs_come_first(tmp_path: Path) -> None:
     made = experiment(tmp_path, kernels={"a": ["cycles", "frequency"]})
     clock = Clock.of(None, None, made)
     assert clock is not None
-    table = Timed(made, clock).table(made.runs[0], "counters", ["kernel", "time"])
+    table = Timed.of(made, clock).table(made.runs[0], "counters", ["kernel", "time"])
     assert table["time"].tolist() == [1.0, 1.0]
 
 
@@ -129,7 +129,7 @@ def test_what_a_sample_is_worth_is_so_in_time(tmp_path: Path) -> None:
     samples = pd.DataFrame({"kernel": ["a"], "rank": [0], "metric": ["cycles"], "samples": [4.0], "worth": [1e6]})
     run = Run({"ranks": 1.0}, 0, "perf", provenance={"cycles": "sampled, n = 4"})
     made.add(run, counters, tables={"sampling": samples})
-    seen = Timed(made, Clock(HZ, "stated"))
+    seen = Timed.of(made, Clock(HZ, "stated"))
     assert seen.runs[0].sampled("time")
     table = seen.table(seen.runs[0], "sampling").set_index("metric")
     assert table.loc["time", "worth"] == 1e6 / HZ

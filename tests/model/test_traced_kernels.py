@@ -10,7 +10,7 @@ import pytest
 from ranksight.comm.patterns.grid import Cartesian
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import Experiment, Run
-from ranksight.model.assembly import fit
+from ranksight.model.fit import fit
 from ranksight.model.structure.functions import Functions
 from ranksight.model.structure.structured import collective, partners
 

@@ -7,7 +7,7 @@ import pytest
 
 from ranksight.core.experiment import WHOLE
 from ranksight.model.application import whole
-from ranksight.model.assembly import model_of
+from ranksight.model.fit import model_of
 from ranksight.model.series.reducing import Series
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
@@ -27,7 +27,7 @@ def test_a_sum_is_carried_by_its_parts(code: int, share: float, sufficient: bool
     status = np.array([[code], [forecast.OK]])
     reason = np.array([["why" if code else ""], [""]], dtype=object)
     half = np.full((2, 1), 0.5)
-    parts = Forecast(value, 0.95 * value, 1.05 * value, status, reason, half, 0.9)
+    parts = Forecast(value, 0.95 * value, 1.05 * value, status, reason, half)
     said = whole.add(parts, np.array([0, 1]), np.array([share, 1 - share]), whole.NOISE)
     assert (said.status[0, 0] == forecast.OK) == sufficient
     if code != forecast.NO_DATA:
@@ -42,7 +42,7 @@ def test_a_sum_without_a_part_stays_so_however_narrow_it_is() -> None:
     low, high = np.array([9.0, 9.0, 9.0, 1.0, 0.0]), np.array([11.0, 11.0, 11.0, 9.0, 0.0])
     given = np.array(["a part is lost", "no data", "", "", ""], dtype=object)
     unknown = np.full((1, 5), np.nan)
-    said = whole.judged(Forecast(unknown, low[None], high[None], codes[None], given[None], unknown, 0.9))
+    said = whole.judged(Forecast(unknown, low[None], high[None], codes[None], given[None], unknown))
     (status,), (reason,) = said.status, said.reason
     assert status.tolist() == [forecast.WIDE, forecast.NO_DATA, forecast.OK, forecast.WIDE, forecast.OK]
     assert reason[:3].tolist() == ["a part is lost", "no data", ""]
@@ -81,7 +81,7 @@ def parts(half: float, code: int, form: float) -> Forecast:
     """A hundred parts of 1 each, with intervals of one half-width."""
     one = np.ones((100, 1))
     none = np.full(one.shape, "", dtype=object)
-    return Forecast(one, one - half, one + half, np.full(one.shape, code), none, form * one, 0.9)
+    return Forecast(one, one - half, one + half, np.full(one.shape, code), none, form * one)
 
 
 @pytest.mark.parametrize(

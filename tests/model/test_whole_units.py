@@ -15,7 +15,7 @@ from ranksight.cli import main
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import Experiment, Run
 from ranksight.model import modelfile
-from ranksight.model.assembly import fit
+from ranksight.model.fit import fit
 from ranksight.model.fitted_model import Model
 from ranksight.model.structure.wholeunits import WholeUnits
 
@@ -136,7 +136,7 @@ def test_a_damaged_file_is_refused(tmp_path):
         {"fitted": {}},
         {"units": None},
     ):
-        broken = {**content, "extras": {**content["extras"], "units": {**content["extras"]["units"], **damage}}}
+        broken = {**content, "staircase": {**content["staircase"], **damage}}
         modelfile.write(tmp_path / "b.json", broken, force=True)
         with pytest.raises(InputError):
             Model.load(tmp_path / "b.json").predict(ranks=8, size=8)

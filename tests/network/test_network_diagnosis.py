@@ -21,7 +21,7 @@ from ranksight.comm.replay.machine import replay
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import Experiment, Run
 from ranksight.model.application.replayed import replayed_seconds
-from ranksight.model.assembly import assemble
+from ranksight.model.fit import assemble
 from ranksight.model.messages.fit_messages import fit_messages
 from ranksight.model.messages.message_model import Messages
 from ranksight.model.messages.schedule import dealt_out, schedule

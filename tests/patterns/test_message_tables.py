@@ -19,7 +19,7 @@ from ranksight.core.dims import dims_create
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import Experiment, Run
 from ranksight.model import modelfile
-from ranksight.model.assembly import assemble
+from ranksight.model.fit import assemble
 from ranksight.model.fitted_model import Model
 from ranksight.model.messages.fit_messages import fit_messages
 from ranksight.model.messages.message_model import Messages
@@ -162,11 +162,11 @@ def test_the_model_keeps_its_messages(experiment_of: Write, tmp_path: Path) -> N
     (same,) = model.messages(ranks=64)
     assert table.by_class().equals(same.by_class())
     held = modelfile.read(tmp_path / "m.json")
-    held["extras"]["application"]["communication"]["messages"]["entries"][0]["parts"][0][2] = 10_000
+    held["equation"]["communication"]["messages"]["entries"][0]["parts"][0][2] = 10_000
     modelfile.write(tmp_path / "bad.json", held, force=True)
     with pytest.raises(InputError, match="does not fit together"):
         Model.load(tmp_path / "bad.json").messages(ranks=64)
-    del held["extras"]["application"]["communication"]["messages"]
+    del held["equation"]["communication"]["messages"]
     modelfile.write(tmp_path / "none.json", held, force=True)
     with pytest.raises(InputError, match="no messages"):
         Model.load(tmp_path / "none.json").messages(ranks=64)

@@ -16,7 +16,7 @@ from ranksight.cli.main import main
 from ranksight.core.experiment import Experiment
 from ranksight.core.experiment import read as read_experiment
 from ranksight.model.application.message_series import message_series
-from ranksight.model.assembly import fit
+from ranksight.model.fit import fit
 from ranksight.model.messages.fit_messages import fit_messages
 from ranksight.model.messages.observations import OUTSIDE
 from ranksight.model.messages.tags import TAGGED, with_tags

@@ -109,7 +109,7 @@ def test_where_there_can_be_no_distant_point(
 
 def _broken(total: float, communication: float, spread: float = 0.01) -> Breakdown:
     value, none = np.array([[total]]), np.array([[0]])
-    said = Forecast(value, value * (1 - spread), value * (1 + spread), none, np.array([[""]], dtype=object), value, 0.9)
+    said = Forecast(value, value * (1 - spread), value * (1 + spread), none, np.array([[""]], dtype=object), value)
     each = {name: np.array([[communication if name == "communication" else 0.0]]) for name in PARTS}
     return Breakdown(said, ("kernel",), each)
 

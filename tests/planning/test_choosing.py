@@ -18,7 +18,7 @@ from ranksight.analysis.planning.prospect import Prospect, Worlds
 from ranksight.analysis.planning.values import Rule
 from ranksight.core.errors import InputError, InsufficientError
 from ranksight.core.experiment import WHOLE
-from ranksight.model.assembly import model_of
+from ranksight.model.fit import model_of
 from ranksight.model.fitted_model import Model
 from ranksight.model.fitting.fit_series import fit_series
 from ranksight.model.series.reducing import Series

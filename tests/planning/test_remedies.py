@@ -13,7 +13,7 @@ from ranksight.analysis.planning.designs import GAIN
 from ranksight.analysis.planning.remedies import BUSY, NETWORK, SAMPLES, SCALE, SCATTER, Remedy
 from ranksight.core.experiment import Experiment, Run, read
 from ranksight.core.sampled import TABLE
-from ranksight.model.assembly import fit
+from ranksight.model.fit import fit
 
 RANKS = (1, 2, 4, 8)
 TARGET = 64

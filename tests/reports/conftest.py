@@ -10,7 +10,7 @@ import pytest
 
 from ranksight.core import places
 from ranksight.core.experiment import Experiment, Run
-from ranksight.model.assembly import assemble
+from ranksight.model.fit import assemble
 from ranksight.model.fitted_model import Model
 
 HOSTILE = 'foo<bar<int>>::operator()<"x">&<script>alert(1)</script>'

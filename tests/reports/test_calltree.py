@@ -10,7 +10,7 @@ import pytest
 
 from ranksight.core.experiment import Experiment, Run
 from ranksight.core.names import call_path
-from ranksight.model.assembly import assemble
+from ranksight.model.fit import assemble
 from ranksight.reports.html.context import Context
 from ranksight.reports.html.page import render
 from ranksight.reports.html.sections import calltree

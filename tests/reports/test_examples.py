@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from ranksight.core.experiment import Experiment, Run
-from ranksight.model.assembly import assemble
+from ranksight.model.fit import assemble
 
 USES = Path(__file__).resolve().parents[2] / "examples" / "uses"
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import Experiment, Run
-from ranksight.model.assembly import assemble
 from ranksight.model.energy.prices import Prices
+from ranksight.model.fit import assemble
 from ranksight.model.fitted_model import Model
 from ranksight.reports.grid import CLOSE, grid, interpolated
 from ranksight.reports.html.context import Context

@@ -14,7 +14,7 @@ from ranksight.core.errors import InputError
 from ranksight.core.experiment import Experiment
 from ranksight.core.html import table
 from ranksight.counters.frames import from_dict
-from ranksight.model.assembly import assemble
+from ranksight.model.fit import assemble
 from ranksight.model.fitted_model import Model
 
 HOSTILE = 'foo<bar<int>>::operator()<"x">&<script>alert(1)</script>'

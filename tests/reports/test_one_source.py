@@ -20,7 +20,7 @@ from ranksight.cli.main import main
 from ranksight.core.experiment import WHOLE, Experiment, Run
 from ranksight.core.units import format_si
 from ranksight.examples import measured as example
-from ranksight.model.assembly import assemble
+from ranksight.model.fit import assemble
 from ranksight.platforms import load
 from ranksight.reports.demonstration import prove
 from ranksight.reports.html.context import Context

@@ -212,7 +212,7 @@ def test_the_answer_and_the_measured_points_are_there(page: Page) -> None:
 
 
 def test_without_times_the_page_says_so(known: Experiment) -> None:
-    from ranksight.model.assembly import assemble
+    from ranksight.model.fit import assemble
 
     model = assemble(known, ["instructions"])[0]
     said = Page(render(Context(model, sweep(model, to=64), (known,))))
@@ -253,7 +253,7 @@ def test_six_hundred_kernels_of_fifteen_metrics_fit_three_megabytes(tmp_path: Pa
     import pandas as pd
 
     from ranksight.core.experiment import Run
-    from ranksight.model.assembly import assemble
+    from ranksight.model.fit import assemble
 
     random = np.random.default_rng(2)
     names = ("time", "visits", "instructions", "loads", "stores", "loads_l1", "loads_l2", "loads_l3", "loads_mem")
@@ -276,7 +276,7 @@ def test_two_hundred_kernels_of_eight_metrics_fit_two_megabytes(tmp_path: Path) 
     import pandas as pd
 
     from ranksight.core.experiment import Run
-    from ranksight.model.assembly import assemble
+    from ranksight.model.fit import assemble
 
     random = np.random.default_rng(1)
     names = ("time", "instructions", "loads", "stores", "loads_l1", "loads_l2", "flops", "branches")
@@ -329,7 +329,7 @@ def test_the_runs_to_make_next_fit_the_machine(tmp_path: Path) -> None:
     import pandas as pd
 
     from ranksight.core.experiment import Run
-    from ranksight.model.assembly import assemble
+    from ranksight.model.fit import assemble
 
     random = np.random.default_rng(3)
     experiment = Experiment.create(tmp_path / "e", "noisy", ["ranks", "size"])

@@ -14,6 +14,7 @@ import pytest
 from ranksight.cli.main import main
 from ranksight.core.experiment import WHOLE, Experiment, Run
 from ranksight.model import modelfile
+from ranksight.model.application.bulk_synchronous import Application
 from ranksight.model.fitted_model import Model
 from ranksight.reports.answer import with_run
 
@@ -132,7 +133,7 @@ def test_insufficient_evidence_is_written_and_returned(
     stored: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     content = modelfile.read(stored)
-    content["extras"] = {}
+    content["structures"], content["equation"], content["observed"] = {}, Application().to_dict(), {}
     content["fitted"]["status"] = np.full_like(content["fitted"]["status"], 2)
     modelfile.write(stored, content, force=True)
     output = tmp_path / "r.html"

@@ -11,8 +11,10 @@ import pytest
 
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import Experiment, Run
-from ranksight.model.assembly import assemble
+from ranksight.model.application.bulk_synchronous import Application
+from ranksight.model.fit import assemble
 from ranksight.model.fitted_model import Model
+from ranksight.model.structure.functions import Functions
 from ranksight.reports.answer import answer
 from ranksight.reports.html.context import Context
 from ranksight.reports.html.sections.front import _obstacles
@@ -152,7 +154,8 @@ def test_trust_shows_distance_and_the_check(model: Model, known: Experiment, fre
 
 def test_what_is_not_predicted_names_its_reason_and_the_run(model: Model) -> None:
     assert unpredicted(sweep(model, to=64)) == []
-    alone = replace(model, extras={}, fitted=replace(model.fitted, status=np.ones_like(model.fitted.status)))
+    fitted = replace(model.fitted, status=np.ones_like(model.fitted.status))
+    alone = replace(model, functions=Functions(fitted), equation=Application())
     found = unpredicted(sweep(alone, to=256))
     assert len(found) == len(model.fitted)
     assert found[0].metric == "time"

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from ranksight.core.experiment import WHOLE, Experiment, Run
-from ranksight.model.assembly import fit
+from ranksight.model.fit import fit
 from ranksight.model.sharing import shared
 
 NODE, CORES = "icelake-8360y", 18

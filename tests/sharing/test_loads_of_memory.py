@@ -10,7 +10,7 @@ import pytest
 
 from ranksight.core.experiment import Experiment, Run
 from ranksight.core.sampled import sampling
-from ranksight.model.assembly import fit
+from ranksight.model.fit import fit
 from ranksight.platforms import Platform, load
 
 CORES = 18

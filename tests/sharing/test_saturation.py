@@ -14,7 +14,7 @@ from machines import CORES, DOMAIN, fullest, truth, write
 
 from ranksight.analysis.diagnosis.saturation import FULL
 from ranksight.cli.main import main
-from ranksight.model.assembly import fit
+from ranksight.model.fit import fit
 from ranksight.model.fitted_model import Model
 
 ONE = (1, 2, 3, 4, 6, 8, 9, 12, 16, 18)

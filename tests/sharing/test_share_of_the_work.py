@@ -17,7 +17,7 @@ from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE, Experiment, Run
 from ranksight.model import modelfile
 from ranksight.model.answers import Answer
-from ranksight.model.assembly import fit
+from ranksight.model.fit import fit
 from ranksight.model.fitted_model import Model
 
 RANKS, SIZES = (1, 2, 4, 8, 16, 18), (0.25, 0.5, 1.0)
@@ -60,7 +60,7 @@ def test_four_domains_find_the_caches_as_one_does_with_a_quarter_of_the_problem(
     model.save(tmp_path / "m.json")
     assert asked(Model.load(tmp_path / "m.json"), 72, 1.0).value == pytest.approx(asked(model, 72, 1.0).value)
     content = modelfile.read(tmp_path / "m.json")
-    content["extras"]["application"]["laws"]["sharing"]["seen"]["belief"] = [2.0]
+    content["equation"]["laws"]["sharing"]["seen"]["belief"] = [2.0]
     modelfile.write(tmp_path / "m.json", content, force=True)
     with pytest.raises(InputError, match="seen"):
         Model.load(tmp_path / "m.json").predict(ranks=72, size=1.0)

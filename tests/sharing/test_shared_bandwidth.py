@@ -19,7 +19,7 @@ from ranksight.cli import main
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE, Experiment, Run
 from ranksight.model import modelfile
-from ranksight.model.assembly import fit
+from ranksight.model.fit import fit
 from ranksight.model.fitted_model import Model
 from ranksight.platforms import load
 
@@ -212,7 +212,7 @@ def test_what_grows_from_node_to_node_is_no_outlier_of_the_law(tmp_path, counter
     model.save(tmp_path / "m.json")
     assert asked(Model.load(tmp_path / "m.json"), 1152).value == pytest.approx(answer.value, rel=1e-6)
     content = modelfile.read(tmp_path / "m.json")
-    content["extras"]["application"]["laws"]["sharing"]["beyond"]["scatter"] = []
+    content["equation"]["laws"]["sharing"]["beyond"]["scatter"] = []
     modelfile.write(tmp_path / "m.json", content, force=True)
     with pytest.raises(InputError, match="beyond"):
         Model.load(tmp_path / "m.json").predict(ranks=72)
@@ -304,7 +304,7 @@ def test_the_parts_add_up_and_a_file_says_the_same(bounded, tmp_path):
 def test_a_damaged_file_is_refused(bounded, tmp_path, damage):
     bounded.save(tmp_path / "m.json")
     content = modelfile.read(tmp_path / "m.json")
-    content["extras"]["application"]["laws"]["sharing"].update(damage)
+    content["equation"]["laws"]["sharing"].update(damage)
     modelfile.write(tmp_path / "m.json", content, force=True)
     with pytest.raises(InputError):
         Model.load(tmp_path / "m.json").predict(ranks=72)

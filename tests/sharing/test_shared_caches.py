@@ -20,7 +20,7 @@ from ranksight.core.errors import InputError
 from ranksight.core.experiment import Experiment, Run
 from ranksight.model import modelfile
 from ranksight.model.answers import Answer
-from ranksight.model.assembly import fit
+from ranksight.model.fit import fit
 from ranksight.model.fitted_model import Model
 from ranksight.model.resource.equation import LEVELS
 from ranksight.model.series.domains import Domains
@@ -113,7 +113,7 @@ def test_random_replacement_in_its_closed_form() -> None:
     """mu = 1 - exp(-mu F / C): the part of the loads that a cache of C no longer serves of F."""
     cache = SharedCache("L3", 5e7, Domains(36, 2, 72), 1, ("k",), *np.array([[[1.0]], [[0.2]]]), np.array([0.5]))
     rows, value, blank = {("k", "loads"): 0}, np.ones((1, 3)), np.zeros((1, 3))
-    said = Forecast(value, value, value, blank.astype(int), np.full(value.shape, ""), blank, 0.9)
+    said = Forecast(value, value, value, blank.astype(int), np.full(value.shape, ""), blank)
     more, worth = cache.spilled(said, rows, np.array([1.0, 2.0, 36.0]))
     assert worth.tolist() == [[False, True, True]]
     mu = more[0] / 0.4
@@ -230,7 +230,7 @@ def test_runs_are_met_parts_add_up_and_the_cache_is_named(tmp_path: Path, counte
     assert table.loc["resident", "bandwidth_used"] == pytest.approx(1.0, abs=0.1)
     assert roof.loc[("resident", "L3"), "bandwidth"] == pytest.approx(300e9 / 36)
     content = modelfile.read(tmp_path / "m.json")
-    content["extras"]["application"]["laws"]["cached"]["resource"] = "L9"
+    content["equation"]["laws"]["cached"]["resource"] = "L9"
     modelfile.write(tmp_path / "m.json", content, force=True)
     with pytest.raises(InputError, match="sharing"):
         Model.load(tmp_path / "m.json").predict(ranks=72)

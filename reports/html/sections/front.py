@@ -28,7 +28,7 @@ def build(context: Context) -> dict[str, Any]:
     sweep = context.sweep
     figures = [_figure(context)] if sweep.timed else []
     return {
-        "lacking": str(context.model.extras.get("left_out", "")),
+        "lacking": context.model.remarks.left_out,
         "answer": micro(context.answer),
         "sufficient": sweep.timed and sufficient(sweep.total),
         "target": target_words(sweep),
