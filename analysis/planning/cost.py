@@ -128,8 +128,8 @@ def _no_shorter(measured: Cost, predicted: Seconds) -> Cost:
     """A run takes as long as its program at least: few short runs show how they start and end, not how they grow."""
 
     def seconds(points: Array) -> tuple[Array, Array]:
-        both = zip(measured.seconds(points), predicted(points), strict=True)
-        median, upper = (np.fmax(run, program) for run, program in both)
+        ends = zip(measured.seconds(points), predicted(points), strict=True)
+        median, upper = (np.fmax(run, program) for run, program in ends)
         return median, upper
 
     return replace(measured, seconds=seconds)

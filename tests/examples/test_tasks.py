@@ -94,7 +94,9 @@ def test_a_table_of_times_gives_a_function_a_prediction_and_latex(
     monkeypatch.chdir(tmp_path)
     rows = [f"{ranks},{155 / ranks + 1.5:.3g}" for ranks in (4, 8, 16, 32, 64)]
     Path("times.csv").write_text("\n".join(["ranks,seconds", *rows, ""]))
-    assert main(["import", "csv", "times.csv", "--parameter", "ranks", "--metric", "time=seconds", "-o", "times.exp"]) == 0
+    assert (
+        main(["import", "csv", "times.csv", "--parameter", "ranks", "--metric", "time=seconds", "-o", "times.exp"]) == 0
+    )
     assert main(["fit", "times.exp"]) == 0
     assert "155 / ranks + 1.5" in words(capsys)
     main(["predict", "times.exp.model.json", "--ranks", "128", "--format", "json"])
