@@ -55,8 +55,9 @@ def table(line: Evidence, strong: bool, node: int = 1, since: Array | None = Non
     NaN where it scales); ``first``, ``last`` (s at the fewest ranks that have it and at the most); ``growth`` (time at
     the most ranks over that at ``at`` where it grows, over its least elsewhere); ``bound`` (whether the data do not
     suffice for the time, and ``growth`` is the least that it may be); ``efficiency`` (of the ideal at the most ranks:
-    work kept in weak, divided in strong scaling); ``share`` (of the program's time at the most ranks); ``named`` (whether it
-    grows, matters, and its instructions, where counted, grow with it, so that scatter of times alone names nothing),
+    work kept in weak, divided in strong scaling); ``share`` (of the program's time at the most ranks); ``named``
+    (whether it grows, matters, and its instructions, where counted, grow with it, so that scatter of times alone names
+    nothing),
     ``by`` (``time``, or ``instructions`` where the data suffice for these and not for the time: the kernel is then
     taken to keep its time per instruction); the largest first.
 
