@@ -2,9 +2,9 @@
 
 The seconds are those of the program's own run, predicted: where an experiment knows how long its runs took, from the
 collector that slowed them least, and no shorter than the model's time of the whole program; otherwise that time. What
-all collectors together took in place of that one (a simulation takes 50 times as long as the program) is a factor of its
-own, so that a run and the target have prices of one kind. Runs whose ranks shared cores took so much longer, with as
-many core-hours: their time is divided by the ranks on a core.
+all collectors together took in place of that one (a simulation takes 50 times as long as the program) is a factor of
+its own, so that a run and the target have prices of one kind. Runs whose ranks shared cores took so much longer, with
+as many core-hours: their time is divided by the ranks on a core.
 
 They are not known, least of all far out. With sigma the standard deviation of their logarithm, what is counted is their
 expectation ``median * exp(sigma^2 / 2)`` (that of a lognormal law): a run that may take much longer costs more.
