@@ -5,7 +5,7 @@
 
 A 3-D heat solver ran on 1 to 16 ranks of a cluster that is simulated with SimGrid's SMPI (platform 'simulated'). Its
 counts are those of Open MPI runs, at 16 ranks of the simulated run; its times are simulated. The model predicts the
-wall time of 64 to 256 ranks, with communication, and each prediction is printed with the time measured there. The
+wall time of 128 to 512 ranks, with communication, and each prediction is printed with the time measured there. The
 solver has a planted fault, which the diagnosis names; the version without it was measured as well. Experiments, models
 and the report stay in the folder.
 """

@@ -27,9 +27,6 @@ if TYPE_CHECKING:
     from ranksight.model.fitted_model import Model
     from ranksight.model.series.reducing import Series
 
-TRAFFIC = frozenset({"bytes_mem", "bytes_mem_read", "bytes_mem_written"})
-"""Metrics that the law of shared bandwidth is fitted to, where the domains are known."""
-
 
 def run(args: argparse.Namespace) -> int:
     """Fit, store, print; 4 when the data of every series are insufficient."""
@@ -154,6 +151,7 @@ def _machine(experiment: Experiment, model: Model) -> str:
 
     Empty where runs are of several machines, or nothing asks for one.
     """
+    from ranksight.model.notes import TRAFFIC
     from ranksight.platforms.recognition import measured_on, named
 
     machines = {

@@ -151,12 +151,13 @@ def commands(experiments: Sequence[Experiment]) -> Callable[[Sequence[Mapping[st
 
 
 def _summary(context: Context, output: Path, size: int) -> dict[str, Any]:
+    from ranksight.core.experiment import WHOLE
     from ranksight.reports.sweep import sufficient
 
     return {
         "report": str(output),
         "bytes": size,
-        "kernels": len(context.kernels),
+        "kernels": sum(name != WHOLE for name in context.kernels),
         "unpredicted": len(context.unpredicted),
         "functions": len(context.model.fitted),
         "target": context.sweep.target,

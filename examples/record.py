@@ -9,7 +9,7 @@ instructions and loads and the tracer counts messages. SimGrid's SMPI runs it on
 seconds are the times. Both runs have to send the same messages. Configurations of more ranks than
 :data:`TRAINED` are too many for this machine: 16 ranks are traced on the cluster, and those in ``check`` have times
 alone. ``--pack`` writes the archive that comes with the package, and the platform
-file ``simulated.toml`` holds the network as ping-pongs on the cluster measured it. About half an hour on two cores.
+file ``simulated.toml`` holds the network as ping-pongs on the cluster measured it. About an hour on two cores.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import itertools
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
@@ -47,7 +47,11 @@ OPTIONS = ("--iterations", "10", "--steps", "50", "--lookup-table", "64Ki", "--c
 TRAINED = {"ranks": (1.0, 2.0, 4.0, 8.0), "size": (16.0, 20.0, 24.0)}
 TRACED = (16.0,)
 """Ranks of the training that the simulated cluster alone runs: a grid of processes with four in a row."""
-CHECKED = ((64, 16), (64, 24), (128, 16), (256, 16))
+CHECKED = {
+    ".": ((128, 16), (128, 24), (256, 16), (512, 16)),
+    measured.MENDED: ((64, 16), (64, 24), (128, 16), (256, 16)),
+}
+"""Ranks and sizes that no model is fitted to, by version: of the first at 8 to 32 times the ranks of the training."""
 MACHINE = "simulated"
 CORES = 4
 """Of a node of the machine; ranks fill one node after another."""
@@ -112,8 +116,8 @@ def add_messages(experiment: Experiment, run: Run, messages: pd.DataFrame, trace
     experiment.add(kept, sums, messages, tables=tables)
 
 
-def record(folder: Path, options: tuple[str, ...]) -> None:
-    """Run one version at all configurations; `folder` gets ``experiment`` and ``check``."""
+def record(folder: Path, options: tuple[str, ...], checked: Sequence[tuple[int, int]]) -> None:
+    """Run one version at all configurations; `folder` gets ``experiment`` and, of those `checked`, ``check``."""
     for name in ("counts", "experiment", "check"):
         shutil.rmtree(folder / name, ignore_errors=True)
     program = build("heat", folder)
@@ -142,7 +146,7 @@ def record(folder: Path, options: tuple[str, ...]) -> None:
         add_messages(experiment, run, traced.messages, traced)
         add_times(experiment, run.configuration, kernels, traced)
     check = Experiment.create(folder / "check", "heat", counts.parameters)
-    for ranks, size in CHECKED:
+    for ranks, size in checked:
         configuration = {"ranks": float(ranks), "size": float(size)}
         add_times(check, configuration, *simulated(folder, options, configuration))
 
@@ -173,7 +177,7 @@ def main() -> None:
         os.environ |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     describe(folder)
     for version, options in VERSIONS.items():
-        record(folder / version, options)
+        record(folder / version, options, CHECKED[version])
 
 
 if __name__ == "__main__":

@@ -21,6 +21,8 @@ HELD = 1e-4
 counts (Ding et al. 2018, section 2). Above, how much a kernel waits depends on what else is in the caches, and the
 paper predicts the sum alone; over which kernels and ranks it takes E is not said there. Here it is the largest of all
 kernels and configurations measured."""
+TRAFFIC = frozenset({"bytes_mem", "bytes_mem_read", "bytes_mem_written"})
+"""Metrics that the law of shared bandwidth is fitted to, where the domains are known."""
 SMALL = 0.01
 """Share of all loads below which a kernel does not count."""
 
@@ -40,6 +42,7 @@ def notes(model: Learned, points: Array) -> tuple[str, ...]:
         _crowded(model, points),
         _changing(model, points),
         _teams(model, points),
+        one_domain(model, points),
         partners(model, points),
         _assumed(model, points),
         *([] if model.equation.machine is None else map(str, model.equation.machine.assumed)),
@@ -127,6 +130,20 @@ def _teams(model: Learned, points: Array) -> str:
         return ""
     threads = ", ".join(odd)
     return f"{threads} threads do not divide the {domains.cores} cores of a memory domain: teams lie on two of them"
+
+
+def one_domain(model: Learned, points: Array) -> str:
+    """That no platform says which cores share memory, at points of more cores than measured whose traffic matters."""
+    counted = model.equation.counted
+    if counted is None or counted.where.domains is not None or not TRAFFIC.intersection(model.fitted.metrics):
+        return ""
+    most, asked = (cores(each, model.parameters).max(initial=1) for each in (model.training, points))
+    if asked <= most:
+        return ""
+    return (
+        f"how many cores share memory is not known: {asked:g} are taken to share it as the {most:g} of the runs did; "
+        "fit with --platform NAME, or --cores-per-domain N and --ranks-per-node N (lscpu shows both)"
+    )
 
 
 def _assumed(model: Learned, points: Array) -> str:

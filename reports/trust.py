@@ -9,6 +9,7 @@ import numpy as np
 
 from ranksight.core.experiment import WHOLE
 from ranksight.core.units import counted
+from ranksight.model.notes import one_domain
 from ranksight.model.uncertainty import forecast
 from ranksight.reports.measured import COMPUTED, SUMMED, WHOLLY, Measured
 from ranksight.reports.sweep import Sweep, place, sufficient
@@ -37,6 +38,8 @@ def trust(sweep: Sweep, found: Measured | None = None) -> list[Fact]:
         *_sources(sweep),
     ]
     facts.extend(_messages(sweep))
+    if note := one_domain(sweep.model, sweep.points[-1:]):
+        facts.append(Fact("poor", "Memory", f"{note[0].upper()}{note[1:]}."))
     return facts
 
 

@@ -55,8 +55,9 @@ def table(line: Evidence, strong: bool, node: int = 1, since: Array | None = Non
     NaN where it scales); ``first``, ``last`` (s at the fewest ranks that have it and at the most); ``growth`` (time at
     the most ranks over that at ``at`` where it grows, over its least elsewhere); ``bound`` (whether the data do not
     suffice for the time, and ``growth`` is the least that it may be); ``efficiency`` (of the ideal at the most ranks:
-    work kept in weak, divided in strong scaling); ``share`` (of the time at the most ranks); ``named`` (whether it
-    grows, matters, and its instructions, where counted, grow with it, so that scatter of times alone names nothing),
+    work kept in weak, divided in strong scaling); ``share`` (of the program's time at the most ranks); ``named``
+    (whether it grows, matters, and its instructions, where counted, grow with it, so that scatter of times alone names
+    nothing),
     ``by`` (``time``, or ``instructions`` where the data suffice for these and not for the time: the kernel is then
     taken to keep its time per instruction); the largest first.
 
@@ -75,8 +76,7 @@ def table(line: Evidence, strong: bool, node: int = 1, since: Array | None = Non
             np.diff(curve) / np.diff(np.log(ranks))
             for curve in (logs, np.log(steps(ranks)), np.log(_rounds(ranks, node)))
         )
-        sums = times.sum(axis=0) + line.others
-        share = times[:, -1] / sums[-1] if sums[-1] > 0 else np.zeros(count)
+        share = line.whole[:, -1] / line.total[-1] if line.total[-1] > 0 else np.zeros(count)
     sending = (line.communication[:, -1] > line.computing[:, -1] + line.imbalance[:, -1])[:, None]
     expected = np.where(sending, np.where(np.isfinite(slowly), slowly, np.inf), slow)
     rising = _trailing(slope > expected + MARGIN)
@@ -89,7 +89,7 @@ def table(line: Evidence, strong: bool, node: int = 1, since: Array | None = Non
     named = grows & (share >= HEAVY) & _proven(line, rising)
     verdict = np.where(grows, "grows", np.where(stuck, "saturates", "scales"))
     predicted = line.ok[:, -1] | (line.computing[:, -1] <= 0) | (by == COUNTED)
-    sure, factor = _beyond_doubt(line, verdict, strong)
+    sure, factor, least_at = _beyond_doubt(line, verdict, strong)
     decided = predicted | sure
     decided &= np.isfinite(logs[:, -1]) & (np.isfinite(times).sum(axis=1) >= min(2, k))
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -100,11 +100,12 @@ def table(line: Evidence, strong: bool, node: int = 1, since: Array | None = Non
         start = np.take_along_axis(times, np.where(grows, rising, least)[:, None], 1)[:, 0]
         growth = np.where(start > 0, times[:, -1] / start, np.nan)
     bound = ~predicted & sure & grows
+    from_where = np.where(bound, least_at, rising)
     table_of_kernels = pd.DataFrame(
         {
             "kernel": line.kernels,
             "verdict": np.where(decided, verdict, "undecided"),
-            "at": np.where(decided & grows, ranks[rising], np.where(decided & stuck, ranks[flat], np.nan)),
+            "at": np.where(decided & grows, ranks[from_where], np.where(decided & stuck, ranks[flat], np.nan)),
             "first": first,
             "last": times[:, -1],
             "growth": np.where(bound, factor, growth),
@@ -119,9 +120,9 @@ def table(line: Evidence, strong: bool, node: int = 1, since: Array | None = Non
     return table_of_kernels.sort_values("last", ascending=False, kind="stable", ignore_index=True)
 
 
-def _beyond_doubt(line: Evidence, verdict: NDArray[np.str_], strong: bool) -> tuple[Mask, Array]:
-    """Whether a verdict holds at every time within the intervals, (K,), where the time itself is not predicted, and how
-    many times as long as at its least a kernel takes at least at the most ranks, (K,).
+def _beyond_doubt(line: Evidence, verdict: NDArray[np.str_], strong: bool) -> tuple[Mask, Array, Index]:
+    """Whether a verdict holds at every time within the intervals, (K,), where the time itself is not predicted; how
+    many times as long as at its least a kernel takes at least at the most ranks, (K,), and where that least is, (K,).
 
     A kernel grows if the least that it may take at the most ranks exceeds the most that it took at its least, by more
     than the logarithm of the ranks; it scales if the most that it may take is what scaling leaves of it.
@@ -135,7 +136,7 @@ def _beyond_doubt(line: Evidence, verdict: NDArray[np.str_], strong: bool) -> tu
     allowed = (line.ranks[-1] / line.ranks[0]) ** HALF if strong else rounds[-1] / rounds[0]
     scales = high[:, -1] < allowed * low[:, 0]
     sure = np.where(verdict == "grows", grows, (verdict == "scales") & scales)
-    return np.asarray(line.bounded[:, -1] & sure.astype(bool)), ratio(low[:, -1], least)
+    return np.asarray(line.bounded[:, -1] & sure.astype(bool)), ratio(low[:, -1], least), at
 
 
 def _rounds(ranks: Array, node: int) -> Array:
@@ -149,18 +150,22 @@ def _proven(line: Evidence, start: Index) -> Mask:
     work = _busiest(line)
     grown = log_ratio(work[:, -1], np.take_along_axis(work, begin[:, None], 1)[:, 0])
     logarithm = np.log(steps(line.ranks[-1:]) / steps(line.ranks[begin]))
-    computed = line.computing[:, -1] + line.imbalance[:, -1] >= line.communication[:, -1]
-    return np.asarray(~np.isfinite(grown) | (grown > logarithm) | ~computed)
+    return np.asarray(~np.isfinite(grown) | (grown > logarithm) | ~_computed(line))
+
+
+def _computed(line: Evidence) -> Mask:
+    """Which kernels compute for at least as long as they communicate at the most ranks, (K,)."""
+    return np.asarray(line.computing[:, -1] + line.imbalance[:, -1] >= line.communication[:, -1])
 
 
 def _curves(line: Evidence) -> tuple[Array, Array, NDArray[np.object_]]:
     """Times over the ranks, the ranks, and what each was inferred from.
 
     Where a kernel's time is not predicted to the end and its instructions are, these show how it grows from the rank
-    counts on at which the time is known, or from the fewest.
+    counts on at which the time is known, or from the fewest; they do not where most of its time is messages.
     """
     times = line.whole.copy()
-    use = ~line.ok[:, -1] & line.counted_ok.all(axis=1) & (line.computing[:, -1] > 0)
+    use = ~line.ok[:, -1] & line.counted_ok.all(axis=1) & (line.computing[:, -1] > 0) & _computed(line)
     work = np.nan_to_num(_busiest(line))
     use &= (work > 0).any(axis=1)
     # The first rank count at which both are known; the first at all where the time nowhere is.

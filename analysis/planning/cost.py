@@ -1,10 +1,10 @@
 """What a run costs: core-hours = seconds x ranks / 3600, for every repetition.
 
 The seconds are those of the program's own run, predicted: where an experiment knows how long its runs took, from the
-collector that slowed them least; otherwise from the model's time of the whole program. What all collectors together
-took in place of that one (a simulation takes 50 times as long as the program) is a factor of its own, so that a run and
-the target have prices of one kind. Runs whose ranks shared cores took so much longer, with as many core-hours: their
-time is divided by the ranks on a core.
+collector that slowed them least, and no shorter than the model's time of the whole program; otherwise that time. What
+all collectors together took in place of that one (a simulation takes 50 times as long as the program) is a factor of
+its own, so that a run and the target have prices of one kind. Runs whose ranks shared cores took so much longer, with
+as many core-hours: their time is divided by the ranks on a core.
 
 They are not known, least of all far out. With sigma the standard deviation of their logarithm, what is counted is their
 expectation ``median * exp(sigma^2 / 2)`` (that of a lognormal law): a run that may take much longer costs more.
@@ -13,7 +13,7 @@ expectation ``median * exp(sigma^2 / 2)`` (that of a lognormal law): a run that 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -37,6 +37,10 @@ MOST_SIGMA = float(np.log(2.0))
 """Largest standard deviation of the logarithm of seconds that is believed: beyond it an answer is insufficient."""
 
 
+Seconds = Callable[[Array], tuple[Array, Array]]
+"""Points (k, m) to the median and upper end at :data:`LEVEL` of the seconds (k,) of one run; NaN where not known."""
+
+
 @dataclass(frozen=True)
 class Price:
     """What k runs cost."""
@@ -50,9 +54,7 @@ class Price:
 class Cost:
     """Seconds of a run and its repetitions."""
 
-    seconds: Callable[[Array], tuple[Array, Array]]
-    """Points (k, m) to the median and upper end at :data:`LEVEL` of the seconds (k,) of one run; NaN where they are not
-    known."""
+    seconds: Seconds
     basis: str  # what the seconds come from, for people
     ranks: int | None  # column of the ranks; without it a run is counted as one core
     collectors: tuple[str, ...] = ()
@@ -81,14 +83,24 @@ def cost_of(model: Model, experiment: Experiment | None = None) -> Cost:
     """
     ranks = model.parameters.index("ranks") if "ranks" in model.parameters else None
     measured = None if experiment is None else _of_runs(experiment, ranks)
-    if measured is not None:
-        return measured
     name = next((each for each in TIMES if each in model.fitted.metrics), None)
+    if measured is not None:
+        return measured if name is None or not total_of(model, name) else _no_shorter(measured, _predicted(model, name))
     if name is None:
         raise InsufficientError(
             "the duration of a run is not known: the model has no time",
             "give the experiment itself, or import a time with the counters",
         )
+    total = total_of(model, name)
+    never = [model.parameters[at] for at in _fixed(model)]
+    basis = f"predicted {name}" if total else f"largest predicted {name}"
+    if never:
+        basis += f" (taken to grow as {' and '.join(never)}, never varied)"
+    return Cost(_predicted(model, name), basis, ranks)
+
+
+def _predicted(model: Model, name: str) -> Seconds:
+    """The model's time `name` of the whole program; of its largest kernel where they do not add up."""
     every = [row for (_, metric), row in model.functions.rows.items() if metric == name]
     total = total_of(model, name)
 
@@ -109,11 +121,18 @@ def cost_of(model: Model, experiment: Experiment | None = None) -> Cost:
             median[unknown], upper[unknown] = plain(points[unknown])
         return median, upper
 
-    never = [model.parameters[at] for at in _fixed(model)]
-    basis = f"predicted {name}" if total else f"largest predicted {name}"
-    if never:
-        basis += f" (taken to grow as {' and '.join(never)}, never varied)"
-    return Cost(seconds, basis, ranks)
+    return seconds
+
+
+def _no_shorter(measured: Cost, predicted: Seconds) -> Cost:
+    """A run takes as long as its program at least: few short runs show how they start and end, not how they grow."""
+
+    def seconds(points: Array) -> tuple[Array, Array]:
+        ends = zip(measured.seconds(points), predicted(points), strict=True)
+        median, upper = (np.fmax(run, program) for run, program in ends)
+        return median, upper
+
+    return replace(measured, seconds=seconds)
 
 
 def _fixed(model: Model) -> list[int]:

@@ -63,9 +63,11 @@ def in_one_unit(numbers: Iterable[float], name: str) -> tuple[str, list[str]]:
 
 
 def percent(share: float) -> str:
-    """A share: whole percents, one digit below ten."""
+    """A share: whole percents, one digit below ten; what is too small for that digit is not nothing."""
     if share - share != 0:
         return "–"
+    if 0 < share < 0.0005:
+        return "<0.1%"
     return f"{share:.0%}" if abs(share) >= 0.0995 else f"{share:.1%}"
 
 

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from ranksight.analysis.planning.choice import plan
+from ranksight.analysis.planning.cost import cost_of
 from ranksight.analysis.planning.designs import GAIN
 from ranksight.analysis.planning.remedies import BUSY, NETWORK, SAMPLES, SCALE, SCATTER, Remedy
 from ranksight.core.experiment import Experiment, Run, read
@@ -77,3 +78,15 @@ def test_few_samples_need_longer_runs(tmp_path: Path, samples: float, proposed: 
     if proposed:
         assert "more steps" in found[SAMPLES].text
         assert SCATTER not in found
+
+
+def test_a_run_costs_no_less_than_its_program(tmp_path: Path) -> None:
+    """Runs that take 2 s to start show nothing of work that grows with the ranks; the model's time does."""
+    made = Experiment.create(tmp_path / "e", "work", ["ranks"])
+    for p in RANKS:
+        rows = pd.DataFrame({"kernel": "k", "rank": range(p), "time": 1e-3 * p})
+        made.add(Run({"ranks": p}, 0, "x", wall_time=2.0, environment={"cores": "64"}), rows)
+    model, targets = fit(made, platform=None), np.array([[2.0], [16384.0]])
+    near, far = cost_of(model, made).of(targets, 1).core_hours * 3600 / targets[:, 0]
+    assert near == pytest.approx(2.0, rel=0.05)
+    assert far == pytest.approx(16.4, rel=0.1)

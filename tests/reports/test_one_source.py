@@ -181,6 +181,11 @@ def test_advice_scaling_and_efficiencies_are_the_same(case: Case, capsys: pytest
         [np.nan if row["saves"] is None else row["saves"] for row in content["advice"][: len(helps)]], nan_ok=True
     )
     assert found.scaling()["verdict"].tolist() == [row["verdict"] for row in content["scaling"]]
+    shares = {row["kernel"]: row["share"] for row in content["verdicts"]}
+    assert all(row["share"] == pytest.approx(shares[row["kernel"]]) for row in content["scaling"])
+    notebook = rs.load(case.file).diagnose(**case.target)
+    assert notebook.verdicts()["share"].tolist() == pytest.approx([row["share"] for row in content["verdicts"]])
+    assert notebook.advice()["text"].tolist() == [row["text"] for row in content["advice"]]
     assert found.efficiencies()["global"].tolist() == pytest.approx([row["global"] for row in content["efficiencies"]])
     assert context.ideal is None or context.ideal.kind == content["work"]
 
@@ -192,6 +197,9 @@ def test_a_run_costs_the_same_in_a_plan_and_in_the_report(case: Case, capsys: py
     assert plan["cost_basis"] == context.cost.basis == cost_of(context.model, case.experiment).basis
     price = float(context.cost.of(context.sweep.points[-1:], 1).core_hours[0])
     assert plan["core_hours_of_the_targets"] == pytest.approx(price)
+    # A run costs no less than the cores for the time that is predicted.
+    predicted = plan["targets"][0]["value"]
+    assert price >= predicted * case.target["ranks"] / 3600 * (1 - 1e-9)
     if (found := context.recommended) is not None and found.target_hours == found.target_hours:
         assert found.target_hours == pytest.approx(price)
         from ranksight.reports.html.sections.front import build

@@ -20,6 +20,8 @@ from ranksight.reports.sweep import RANKS, place, sufficient
 from ranksight.reports.trust import trust
 
 MOST = 5
+OF_TIMES = ("kernel", "network", "outside")
+"""Kinds of advice that are shares of the program's time, and nothing where that is not known."""
 OVERLAP = 1.2  # sum of the kernels over the program's time from which they are said to overlap
 
 
@@ -138,11 +140,15 @@ def _largest(context: Context) -> list[dict[str, Any]]:
 
 
 def _help(context: Context) -> list[dict[str, Any]]:
-    """What saves most of the time, each trouble and each kernel once."""
+    """What saves most of the time, each trouble and each kernel once; where the data are insufficient for the time,
+    the troubles alone, which counts and bounds of times prove."""
     found = context.sweep.diagnosis
-    if found is None or context.sweep.along != RANKS or not sufficient(context.sweep.total):
+    if found is None or context.sweep.along != RANKS:
         return []
-    rows = found.advice().to_dict("records")
+    advice = found.advice()
+    if not sufficient(context.sweep.total):
+        advice = advice[~advice["kind"].isin(OF_TIMES)]
+    rows = advice.to_dict("records")
     return [
         {"kernel": row["kernel"], "kind": row["kind"], "text": row["text"], "saves": row["saves"]}
         for row in rows[:MOST]

@@ -55,7 +55,7 @@
   const here = (id) => document.getElementById(id);
   const fields = axes.map((_, k) => here(`ask-${k}`)), sliders = axes.map((_, k) => document.querySelector(`[data-slide="${k}"]`));
   const place = ({ name }, value) => (name === "ranks" ? `${value.toLocaleString("en")} rank${value === 1 ? "" : "s"}` : `${name} ${Number(value.toPrecision(6)).toLocaleString("en")}`);
-  const percent = (share) => (Number.isFinite(share) ? `${(100 * share).toFixed(share < 0.0995 ? 1 : 0)}%` : "–");
+  const percent = (share) => (share > 0 && share < 0.0005 ? "<0.1%" : Number.isFinite(share) ? `${(100 * share).toFixed(share < 0.0995 ? 1 : 0)}%` : "–");
   const number = (value) => (value >= 100 ? Math.round(value).toLocaleString("en") : String(Number(value.toPrecision(3))));
   // Parameters that varied with the first one follow it, as a power of it or another function.
   const follow = (value) => data.tied.map(([name, values]) => { const found = Math.exp(curve(logs[0], values.map(Math.log), Math.log(value))); return { name, value: Math.abs(found - Math.round(found)) < 1e-4 * found ? Math.round(found) : Number(found.toPrecision(6)) }; }).filter(({ value: found }) => Number.isFinite(found));
