@@ -19,6 +19,7 @@ from ranksight.core.mpi import communicates
 from ranksight.core.registry import Registry
 from ranksight.core.run import INCLUSIVE, TOTAL
 from ranksight.model.application import whole
+from ranksight.model.application.agreement import find_agreement
 from ranksight.model.application.bulk_synchronous import Application
 from ranksight.model.application.comm_blocking import STATED, Taken
 from ranksight.model.application.communication import Communication
@@ -270,6 +271,8 @@ def assemble(
     nested = holding and (WHOLE, "time") in functions.rows
     spread = 0.0 if counting is None else counting.spread
     application = replace(application, clock_spread=spread, nested=nested)
+    messages = message_series(experiment) if application.communication is not None else None
+    agreement = find_agreement(series, application.communication, messages).to_dict()
     log("the program's time: %s", in_words(application))
     times = "" if counting is None else counting.remark()
     whole_units = indivisible(experiment) if units is None else ""
@@ -284,6 +287,7 @@ def assemble(
         "clock": None if counting is None else counting.to_dict(),
         "notes": [text for text in (times, remark, whole_units, uneven, overlap(series), sometimes(series)) if text],
         "application": application.to_dict() if application.known else None,
+        "agreement": agreement if any(agreement.values()) else None,
         "contradictions": contradictions(series),
         "energy": None if energy is None else energy.to_dict(),
         "platform": None if platform is None else dumps(platform),

@@ -22,6 +22,7 @@ from ranksight.core.metrics import metric
 from ranksight.core.units import counted
 from ranksight.model.answers import Answers
 from ranksight.model.application import whole
+from ranksight.model.application.agreement import Agreement, operations_summed, remark
 from ranksight.model.application.breakdown import Breakdown, Refined
 from ranksight.model.application.bulk_synchronous import Application
 from ranksight.model.application.doubts import with_doubts
@@ -44,6 +45,8 @@ from ranksight.model.uncertainty.forecast import NO_DATA, Forecast
 
 TIMED = ("time", "cycles")
 """Metrics that a contradiction between counters spoils."""
+LEVEL = 0.9
+"""Level of intervals where none is asked for."""
 REMEMBERED = 3
 """Answers that a model remembers."""
 OFFERED = ("application", "diagnose", "load", "messages", "parameters", "placed", "plot", "predict", "provenance",
@@ -345,6 +348,10 @@ class Model:
         """Raise InputError where points ask for what no program runs on."""
         whole_ranks(self.parameters, points, "ranks are asked at {}", "give whole numbers of ranks, 1 or more")
 
+    def remarks(self, points: Array) -> tuple[str, ...]:
+        """What is to be said of totals at `points` that differ from the sums of their parts."""
+        return self._refined(points, LEVEL).remarks
+
     def notes(self, points: Array) -> tuple[str, ...]:
         """What is to be known of the configurations asked for: ranks that do not divide the work, caches outgrown."""
         from ranksight.model.notes import notes
@@ -387,7 +394,14 @@ class Model:
         forecast, sent = replace(forecast, status=status, reason=reason), self.equation.communication
         if sent is not None and sent.messages is not None and "ranks" in self.parameters:
             forecast = with_doubts(forecast, points, self.functions, sent.messages, self.training)
-        return replace(refined, said=forecast)
+        sums = {} if sent is None else operations_summed(sent, points, level)
+        forecast, disagreeing = self.agreement.agreed(forecast, rows, self.shares, sums)
+        return replace(refined, said=forecast, sums=sums, remarks=remark(disagreeing, points, self.parameters))
+
+    @cached_property
+    def agreement(self) -> Agreement:
+        """Which totals are sums of parts that have functions of their own."""
+        return Agreement.from_dict(self.extras.get("agreement", {}))
 
     @property
     def contradictions(self) -> Mapping[str, str]:
@@ -535,6 +549,8 @@ class Model:
         """The whole program's value at all points, one row; None where the metric has none."""
         if name == "time" and broken is not None and len(rows):
             return self.whole_time(refined.said, broken)
+        if name in self.agreement.programs:
+            return self.agreement.total(name, refined.said, self.functions.rows, self.shares, refined.sums)
         direct = [int(row) for row in rows if self.fitted.kernels[row] == WHOLE]
         if direct:
             return rows_of(refined.said, np.array(direct[:1]))
@@ -594,7 +610,7 @@ class Model:
         try:
             model = cls(**parts(content if kernels is None else selected(content, kernels)))
             # Read here, where the file is known.
-            _ = model.coordinates, model.functions, model.staircase, model.equation, model.energy
+            _ = model.coordinates, model.functions, model.staircase, model.equation, model.energy, model.agreement
         except ContractError:  # of a package that is installed, not of the file
             raise
         except InputError as error:

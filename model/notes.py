@@ -44,6 +44,7 @@ def notes(model: Model, points: Array) -> tuple[str, ...]:
         _changing(model, points),
         _teams(model, points),
         partners(model, points),
+        *model.remarks(points),
         _assumed(model, points),
         *([] if model.equation.machine is None else map(str, model.equation.machine.assumed)),
         _thresholds(model, points),
