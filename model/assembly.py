@@ -60,7 +60,7 @@ from ranksight.model.structure.coordinates import Coordinates
 from ranksight.model.structure.functions import Functions
 from ranksight.model.structure.indivisible import indivisible
 from ranksight.model.structure.neighbourfit import dimensions_of
-from ranksight.model.structure.stated import BYTES, Stated
+from ranksight.model.structure.stated import BETWEEN, BYTES, Stated
 from ranksight.model.structure.structured import structured
 from ranksight.model.structure.uneven import without_uneven
 from ranksight.model.structure.wholeunits import Staircase, WholeUnits
@@ -242,7 +242,8 @@ def assemble(
     settings.setdefault("grid", dimensions_of(experiment))
     metered = experiment
     experiment = parted(experiment) if counting is None else Timed(experiment, counting)
-    named_kernels = {*keep, *(text.partition("=")[0].strip() for text in volumes)}
+    stated_names = [text.rpartition("=")[0].strip() for text in volumes]
+    named_kernels = {*keep, *stated_names, *(name.rpartition(BETWEEN)[0] for name in stated_names)}
     changing = turnover(experiment)
     holding = any(run.inclusive("time") for run in experiment.runs)  # sums of timers that hold each other mean nothing
     selection = Selection() if all_kernels or holding else select(experiment, chosen, named_kernels)

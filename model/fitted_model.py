@@ -395,8 +395,18 @@ class Model:
         if sent is not None and sent.messages is not None and "ranks" in self.parameters:
             forecast = with_doubts(forecast, points, self.functions, sent.messages, self.training)
         sums = {} if sent is None else operations_summed(sent, points, level)
-        forecast, disagreeing = self.agreement.agreed(forecast, rows, self.shares, sums)
+        forecast, disagreeing = self.agreement.agreed(forecast, rows, self.shares, sums, self._stated_by_operations())
         return replace(refined, said=forecast, sums=sums, remarks=remark(disagreeing, points, self.parameters))
+
+    def _stated_by_operations(self) -> set[str]:
+        """Kernels of whose operations, not of themselves, the user states how they go on."""
+        sent, stated = self.equation.communication, self.functions.stated
+        if sent is None or stated is None:
+            return set()
+        members: dict[str, list[str]] = {}
+        for kernel, name in zip(sent.callers, sent.names, strict=True):
+            members.setdefault(kernel, []).append(name)
+        return {kernel for kernel, names in members.items() if stated.by_operations(kernel, names)}
 
     @cached_property
     def agreement(self) -> Agreement:

@@ -9,7 +9,7 @@ and parts then have intervals that hold both, and a note says so.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -46,18 +46,25 @@ class Agreement(Stored):
     to the sum of its kernels'."""
 
     def agreed(
-        self, answer: Forecast, rows: Mapping[Key, int], shares: Array, sums: Mapping[Key, Forecast]
+        self,
+        answer: Forecast,
+        rows: Mapping[Key, int],
+        shares: Array,
+        sums: Mapping[Key, Forecast],
+        stated: Collection[str] = (),
     ) -> tuple[Forecast, list[tuple[Key, Mask, Array, Array]]]:
         """The forecast of all series (s, k) with totals that agree with their parts, and where they did not: key,
         configurations (k,), and both values (k,).
 
         `shares` (s,): of each series in the measured total. `sums`: of the operations of each kernel and metric, one
-        row each.
+        row each. `stated`: kernels of whose operations the user states how they go on.
         """
         apart = []
         for key in (key for key in self.kernels if key in sums):
             index = np.array([rows[key]])
             merged, disjoint = merge(rows_of(answer, index), sums[key])
+            if key[0] in stated:
+                merged, disjoint = sums[key], np.zeros_like(disjoint)
             if disjoint.any():
                 apart.append((key, disjoint, answer.value[rows[key]], sums[key].value[0]))
             answer = choose(answer, merged, index, np.ones(merged.value.shape, dtype=bool))
