@@ -66,7 +66,7 @@ def structured(
     unmet = tuple(key for key in keys if key[1] in SENT and key[0] in loose and key not in met)
     levels, unserved = fit_levels(series, **each), find_unserved(series)
     most, late = traced if scattered or unmet else 1, fit_late(series)
-    blocks = find_blocks(series, names, dimensions_of(experiment) or DIMENSIONS)
+    blocks = find_blocks(series, near, dimensions_of(experiment) or DIMENSIONS)
     return Functions(fitted, levels, law, minor, stated, unserved, laws, scattered, unmet, most, late, blocks)
 
 
