@@ -174,7 +174,14 @@ def fit_rank_laws(
     sizes = places[:, 0] if places.shape[1] == 1 and (places > 0).all() else None
     laws, odds = map(
         list,
-        zip(*(different(*each, ranks, sizes) for each in zip(cost, proven, values, shown, strict=True)), strict=True),
+        zip(
+            *(
+                # How often something is sent says nothing of the size of blocks.
+                different(*each, ranks, sizes if name == "bytes_sent" else None)
+                for *each, (_, name) in zip(cost, proven, values, shown, wanted, strict=True)
+            ),
+            strict=True,
+        ),
     )
     chance = np.array([by_chance(*each, ranks) for each in zip(cost, proven, values, strict=True)])
     scatter = [0.0] * len(rows)

@@ -228,8 +228,8 @@ def _of_blocks(one: tuple[int, ...], coefficients: Array, sizes: Array) -> bool:
     """
     known = np.isfinite(coefficients).all(axis=1) & (coefficients > 0).all(axis=1)
     edges = cut_edges()[list(one)]
-    if known.sum() < 2 or not np.isfinite(edges).all() or not (edges > WHOLE).any():
-        return False  # of what is no block's face the size says nothing
+    if known.sum() < 2 or not np.isfinite(edges).all():
+        return False
     logs, at = np.log(coefficients[known]), np.log(sizes[known])
     powers = (at - at.mean()) @ (logs - logs.mean(axis=0)) / ((at - at.mean()) ** 2).sum()
     return bool((np.abs(powers - edges) <= WHOLE).all())
