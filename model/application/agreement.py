@@ -17,6 +17,7 @@ import numpy as np
 from ranksight.core.arrays import Array, Index, Mask, ratio
 from ranksight.core.experiment import WHOLE
 from ranksight.core.metrics import metric
+from ranksight.core.names import short_names
 from ranksight.core.units import format_si, in_words
 from ranksight.model.application import whole
 from ranksight.model.application.communication import SENT, Communication
@@ -30,6 +31,8 @@ from ranksight.model.uncertainty.forecast import Forecast
 
 SAME = 1e-6
 """Largest relative difference between a total and the sum of its parts where both are one number."""
+NAME = 40
+"""Characters of a kernel's name in a note."""
 ALIKE = 1e-3
 """Relative difference of two answers up to which they are one."""
 Key = tuple[str, str]
@@ -176,7 +179,7 @@ def remark(apart: Sequence[tuple[Key, Mask, Array, Array]], points: Array, param
         k = int(np.flatnonzero(where)[np.argmax(np.maximum(direct, summed)[where])])
         unit, at = metric(name).unit, in_words(dict(zip(parameters, points[k].tolist(), strict=True)))
         what, of = (
-            ("the whole program", "its kernels") if kernel == WHOLE else (f"kernel {kernel}", "its operations")
+            ("the whole program", "its kernels") if kernel == WHOLE else (f"kernel {short_names([kernel], NAME)[kernel]}", "its operations")
         )
         text = (
             f"{name} of {what} at {at}: {format_si(float(direct[k]), unit)} by their own function, "
