@@ -115,7 +115,6 @@ class _Columns:
             for name, column in derived.columns.items()
         }
 
-
     def partly(self, table: EventTable) -> dict[str, tuple[str, ...]]:
         """The metrics of which `table` forms nothing though some of their events are there by name, and the events
         that are not."""

@@ -21,7 +21,19 @@ if TYPE_CHECKING:
 
     from ranksight.model.fitted_model import Model
 
-COLUMNS = ("kernel", "operation", "metric", "value", "lower", "upper", "share", "growth", "verdict", "formula", "reason")
+COLUMNS = (
+    "kernel",
+    "operation",
+    "metric",
+    "value",
+    "lower",
+    "upper",
+    "share",
+    "growth",
+    "verdict",
+    "formula",
+    "reason",
+)
 """Besides the parameters: what a rank sends and its interval, its share of what all operations send, how many times as
 much it is as with the most ranks measured, a verdict of :data:`VERDICTS`, its function, and why data are
 insufficient."""
@@ -73,9 +85,9 @@ def sent_table(model: Model, points: Array, level: float = 0.9) -> pd.DataFrame:
                     verdict = "grows"
                 share = float(ratio(asked.value[row, k], total[k], 0.0))
                 values = (float(end[row, k]) for end in (asked.value, asked.lower, asked.upper))
+                described = functions.formula(row), str(asked.reason[row, k])
                 rows.append(
-                    (*point, kernel, operation, metric, *values, share, float(growth[row, k]), verdict)
-                    + (functions.formula(row), str(asked.reason[row, k]))
+                    (*point, kernel, operation, metric, *values, share, float(growth[row, k]), verdict, *described)
                 )
     table = pd.DataFrame(rows, columns=[*model.parameters, *COLUMNS])
     order = table.sort_values("share", ascending=False, kind="stable")

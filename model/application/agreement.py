@@ -62,33 +62,31 @@ class Agreement(Stored):
         `shares` (s,): of each series in the measured total. `sums`: of the operations of each kernel and metric, one
         row each. `stated`: kernels of whose operations the user states how they go on.
         """
-        apart = []
+        disagreeing = []
         for key in (key for key in self.kernels if key in sums):
             index = np.array([rows[key]])
             merged, disjoint = merge(rows_of(answer, index), sums[key])
             if key[0] in stated:
                 merged, disjoint = sums[key], np.zeros_like(disjoint)
             if disjoint.any():
-                apart.append((key, disjoint, answer.value[rows[key]], sums[key].value[0]))
+                disagreeing.append((key, disjoint, answer.value[rows[key]], sums[key].value[0]))
             answer = choose(answer, merged, index, np.ones(merged.value.shape, dtype=bool))
         for name, (low, high) in self.covered.items():
             index = np.array([rows[WHOLE, name]])
             parts = np.array([row for (kernel, each), row in rows.items() if each == name and kernel != WHOLE])
             summed = whole.add(answer, parts, shares[parts], whole.NOISE)
             middle = (low + high) / 2
-            scaled = replace(
-                summed, value=middle * summed.value, lower=low * summed.lower, upper=high * summed.upper
-            )
+            scaled = replace(summed, value=middle * summed.value, lower=low * summed.lower, upper=high * summed.upper)
             direct = rows_of(answer, index)
             merged, disjoint = merge(direct, scaled)
             if disjoint.any():
-                apart.append(((WHOLE, name), disjoint, direct.value[0], scaled.value[0]))
+                disagreeing.append(((WHOLE, name), disjoint, direct.value[0], scaled.value[0]))
                 answer = _stretched(answer, parts, disjoint, ratio(direct.value[0], scaled.value[0], 1.0))
             answer = choose(answer, merged, index, np.ones(merged.value.shape, dtype=bool))
         for name in (name for name in self.programs if (WHOLE, name) in rows):
             total = self.total(name, answer, rows, shares, sums)
             answer = choose(answer, total, np.array([rows[WHOLE, name]]), np.ones(total.value.shape, dtype=bool))
-        return answer, apart
+        return answer, disagreeing
 
     def total(
         self, name: str, answer: Forecast, rows: Mapping[Key, int], shares: Array, sums: Mapping[Key, Forecast]
@@ -160,26 +158,30 @@ def operations_summed(communication: Communication, points: Array, level: float)
 def merge(direct: Forecast, summed: Forecast) -> tuple[Forecast, Mask]:
     """One answer (1, k) of two for the same, and where (k,) their intervals do not overlap."""
     usable = [~np.isin(each.status, forecast.INSUFFICIENT) & np.isfinite(each.value) for each in (direct, summed)]
-    both = usable[0] & usable[1]
+    comparable = usable[0] & usable[1]
     with np.errstate(invalid="ignore"):
-        alike = np.abs(direct.value - summed.value) <= ALIKE * np.abs(direct.value)
-        disjoint = both & ~alike & ((direct.lower > summed.upper) | (summed.lower > direct.upper))
+        one_number = np.abs(direct.value - summed.value) <= ALIKE * np.abs(direct.value)
+        disjoint = comparable & ~one_number & ((direct.lower > summed.upper) | (summed.lower > direct.upper))
         narrower = ~(direct.upper - direct.lower <= summed.upper - summed.lower)
-    better = (both & narrower & ~disjoint) | (usable[1] & ~usable[0])
+    better = (comparable & narrower & ~disjoint) | (usable[1] & ~usable[0])
     merged = choose(direct, summed, np.arange(len(direct.value)), better)
     lower = np.where(disjoint, np.fmin(direct.lower, summed.lower), merged.lower)
     upper = np.where(disjoint, np.fmax(direct.upper, summed.upper), merged.upper)
     return _judged(replace(merged, lower=lower, upper=upper)), disjoint[0]
 
 
-def remark(apart: Sequence[tuple[Key, Mask, Array, Array]], points: Array, parameters: Sequence[str]) -> tuple[str, ...]:
+def remark(
+    disagreeing: Sequence[tuple[Key, Mask, Array, Array]], points: Array, parameters: Sequence[str]
+) -> tuple[str, ...]:
     """What is to be said of totals that differ from the sums of their parts: the largest of each metric."""
     texts: dict[str, tuple[float, str]] = {}
-    for (kernel, name), where, direct, summed in apart:
+    for (kernel, name), where, direct, summed in disagreeing:
         k = int(np.flatnonzero(where)[np.argmax(np.maximum(direct, summed)[where])])
         unit, at = metric(name).unit, in_words(dict(zip(parameters, points[k].tolist(), strict=True)))
         what, of = (
-            ("the whole program", "its kernels") if kernel == WHOLE else (f"kernel {short_names([kernel], NAME)[kernel]}", "its operations")
+            ("the whole program", "its kernels")
+            if kernel == WHOLE
+            else (f"kernel {short_names([kernel], NAME)[kernel]}", "its operations")
         )
         text = (
             f"{name} of {what} at {at}: {format_si(float(direct[k]), unit)} by their own function, "

@@ -236,7 +236,13 @@ _HALOS: dict[Halo, list[list[RankTerm]]] = {
     (d, periodic, around): [_halo(d, periodic, order) for order in (AT_ONCE[periodic] if around else IN_TURN)]
     for d, periodic, around in itertools.product((2, 3), (True, False), (False, True))
 }
-_EVERY = (*_chain(), *(term for group in GROUPS for term in _grouped(group)), *_grid(2), *_grid(3), *(term for ways in _HALOS.values() for way in ways for term in way))
+_EVERY = (
+    *_chain(),
+    *(term for group in GROUPS for term in _grouped(group)),
+    *_grid(2),
+    *_grid(3),
+    *(term for ways in _HALOS.values() for way in ways for term in way),
+)
 RANK_TERMS = {term.name: term for term in _EVERY}
 """All terms by their names, the simplest first."""
 HALOS = {kind: tuple(tuple(term.name for term in way) for way in ways) for kind, ways in _HALOS.items()}

@@ -51,7 +51,9 @@ class Stated(Stored):
         for each in texts_given:
             kernel, equals, text = each.rpartition("=")
             if not equals or not kernel.strip() or not text.strip():
-                raise InputError(f"{each!r} states no volume", "write KERNEL=FORMULA, such as 'halo=size^2', or OPERATION=FORMULA")
+                raise InputError(
+                    f"{each!r} states no volume", "write KERNEL=FORMULA, such as 'halo=size^2', or OPERATION=FORMULA"
+                )
             texts[kernel.strip()] = text.strip()
         if not texts:
             return None

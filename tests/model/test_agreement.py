@@ -66,8 +66,6 @@ def test_whole_and_parts_widen_where_they_contradict() -> None:
     assert agreed.value[0, 0] == 160
 
 
-
-
 @pytest.fixture(scope="module")
 def coarsened(tmp_path_factory: pytest.TempPathFactory) -> Model:
     """A program whose ranks call a kernel only where they work on a coarser level, and a sum over all ranks."""

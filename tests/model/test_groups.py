@@ -49,7 +49,9 @@ def test_leaders_of_groups(tmp_path: Path, group: int) -> None:
     number = -(-points[:, 0] // group)
     of = said.value[rows["between: Allreduce", "messages"]]
     assert of == pytest.approx(5 * number / points[:, 0])
-    assert said.value[rows["between: Allreduce", "bytes_sent"]] == pytest.approx(80 * points[:, 1] * number / points[:, 0])
+    assert said.value[rows["between: Allreduce", "bytes_sent"]] == pytest.approx(
+        80 * points[:, 1] * number / points[:, 0]
+    )
     tree, true = rows["tree: Send", "messages"], 5 * (number - 1) / points[:, 0]
     assert (said.lower[tree] <= true * (1 + 1e-9)).all()
     assert (said.upper[tree] >= true * (1 - 1e-9)).all()
