@@ -21,7 +21,9 @@ def blocks_of_sent(table: pd.DataFrame, parameters: tuple[str, ...], level: floa
     :func:`ranksight.analysis.diagnosis.sent.sent_table`."""
     blocks: list[Block] = []
     heads = [head.replace("90%", f"{level:.0%}") for head in HEADS]
-    for (name, *point), part in table.groupby(["metric", *parameters], sort=False):
+    for _, part in table.groupby(["metric", *parameters], sort=False):
+        first = part.iloc[0]
+        name, where = str(first["metric"]), {each: float(first[each]) for each in parameters}
         unit = metric(name).format
         listed = part[(part["share"] >= LEAST) | (part["verdict"] != "scales")].head(top)
         rows = [
@@ -36,7 +38,7 @@ def blocks_of_sent(table: pd.DataFrame, parameters: tuple[str, ...], level: floa
             ]
             for row in listed.to_dict("records")
         ]
-        blocks += [Text(f"{in_words(dict(zip(parameters, point, strict=True)))}: {name}", style="bold")]
+        blocks += [Text(f"{in_words(where)}: {name}", style="bold")]
         blocks += [Table(heads, rows, indent=2)]
         if len(listed) < len(part):
             blocks.append(Text(f"{len(part) - len(listed)} more; --format csv lists all", 2))
