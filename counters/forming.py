@@ -181,7 +181,7 @@ def _incomplete(
 ) -> tuple[dict[str, _Found], list[str]]:
     """Lower bounds of what lacks events, and notes on the events: by the table of the platform, else by all that
     agree."""
-    notes, bounds = [], dict[str, _Found]()
+    notes, bounds = list[str](), dict[str, _Found]()
     if table is None and not columns.own.keys() & _events():
         return bounds, notes
     tables = [load_once(name) for name in names()] if table is None else [table]
