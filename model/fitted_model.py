@@ -392,10 +392,11 @@ class Model:
         if (machine := self.equation.machine) is not None:
             machine.refuse(status, reason, rows)
         forecast, sent = replace(forecast, status=status, reason=reason), self.equation.communication
-        if sent is not None and sent.messages is not None and "ranks" in self.parameters:
-            forecast = with_doubts(forecast, points, self.functions, sent.messages, self.training)
         sums = {} if sent is None else operations_summed(sent, points, level)
         forecast, disagreeing = self.agreement.agreed(forecast, rows, self.shares, sums, self._stated_by_operations())
+        if sent is not None and sent.messages is not None and "ranks" in self.parameters:
+            forecast = with_doubts(forecast, points, self.functions, sent.messages, self.training)
+        forecast = self.agreement.with_programs(forecast, rows, self.shares, sums)
         return replace(refined, said=forecast, sums=sums, remarks=remark(disagreeing, points, self.parameters))
 
     def _stated_by_operations(self) -> set[str]:

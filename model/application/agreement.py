@@ -83,10 +83,16 @@ class Agreement(Stored):
                 disagreeing.append(((WHOLE, name), disjoint, direct.value[0], scaled.value[0]))
                 answer = _stretched(answer, parts, disjoint, ratio(direct.value[0], scaled.value[0], 1.0))
             answer = choose(answer, merged, index, np.ones(merged.value.shape, dtype=bool))
+        return answer, disagreeing
+
+    def with_programs(
+        self, answer: Forecast, rows: Mapping[Key, int], shares: Array, sums: Mapping[Key, Forecast]
+    ) -> Forecast:
+        """The forecast of all series with the program's values of :attr:`programs`."""
         for name in (name for name in self.programs if (WHOLE, name) in rows):
             total = self.total(name, answer, rows, shares, sums)
             answer = choose(answer, total, np.array([rows[WHOLE, name]]), np.ones(total.value.shape, dtype=bool))
-        return answer, disagreeing
+        return answer
 
     def total(
         self, name: str, answer: Forecast, rows: Mapping[Key, int], shares: Array, sums: Mapping[Key, Forecast]
