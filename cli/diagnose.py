@@ -8,7 +8,8 @@
 Every parameter of the model is an option by its name; several values ask for all combinations. Parameters that are not
 given take their largest measured value, and ranks also sixteen times that. A kernel is memory-, cache-, compute-,
 latency-, communication- or imbalance-bound where one cause leads with 90 %, and otherwise undecided, with the reason;
-exit code 4 when every kernel is. JSON holds all tables, csv one of them.
+exit code 4 when every kernel is. JSON holds all tables, csv one of them. Of a model of messages alone it shows what
+each operation sends and which grow faster than log(ranks).
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ BEYOND = 16  # ranks over the most measured where none are asked for
 def run(args: argparse.Namespace) -> int:
     """Diagnose and print; 4 when nothing is decided."""
     from ranksight.analysis.diagnosis.diagnosing import diagnose
+    from ranksight.analysis.diagnosis.sent import sent_only
     from ranksight.model.fitted_model import Model
 
     if args.top < 1:
@@ -49,6 +51,8 @@ def run(args: argparse.Namespace) -> int:
         return _network(model, points, args)
     if args.places is not None:
         raise UsageError("--places needs --network", "add --network")
+    if sent_only(model):
+        return _sent(model, points, args)
     found = diagnose(model, points, level=args.level, kernels=args.kernel or None)
     if args.format == "json":
         print_document(found.to_dict())
@@ -62,6 +66,28 @@ def run(args: argparse.Namespace) -> int:
     else:
         _print(found, args)
     return 0 if (found.verdicts()["verdict"] != "undecided").any() else 4
+
+
+def _sent(model: Model, points: Array, args: argparse.Namespace) -> int:
+    """Print what operations send, of a model of messages alone; 4 when nothing is decided."""
+    from ranksight.analysis.diagnosis.sent import sent_table
+    from ranksight.model.plaindata import plain
+    from ranksight.model.questions import known, whole_ranks
+    from ranksight.reports.sent import blocks_of_sent
+    from ranksight.reports.terminal import show
+
+    whole_ranks(model.parameters, points, "{} is not a number of ranks", "ranks are whole numbers from 1")
+    table = sent_table(model, points, args.level)
+    if args.kernel:
+        known("kernel", args.kernel, tuple(table["kernel"].unique()))
+        table = table[table["kernel"].isin(args.kernel)]
+    if args.format == "json":
+        print_document({"sent": [plain(row) for row in table.to_dict("records")]})
+    elif args.format == "csv":
+        _separated.write_frame(table)
+    else:
+        show(*blocks_of_sent(table, model.parameters, args.level, args.top))
+    return 0 if (table["verdict"] != "undecided").any() else 4
 
 
 def _network(model: Model, points: Array, args: argparse.Namespace) -> int:

@@ -8,11 +8,14 @@ no doubt. Loads served by memory are, as the last resort, all loads that no cach
 A formula's event is found under its own name, folded (:func:`ranksight.counters.names.fold`), under that of another
 event of the same meaning, or as the metric that it was renamed to. At least one event of a formula must be there by
 name: metrics alone do not say how a processor counts.
+
+Stall cycles of which some events were counted are kept as a lower bound: the formula with none of the others, where
+it grows with them. A note names the events that were not counted, and what a model lacks without them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -39,6 +42,15 @@ FURTHER = ("loads_fill_buffer", "loads_other_cache")
 """less these where they were counted."""
 SHOWN = 3
 """Formulas that a note lists."""
+STALLS = "stall_cycles"
+COSTS = {
+    STALLS: "T_comp and BF_mem T_mem are not separated",
+    "loads": "E and the loads of each level are of no whole",
+    "loads_mem": "they are what no cache served, or T_mem lacks the memory",
+    "cycles": "neither CPI_exec nor the clock is known",
+    "instructions": "CPI_exec is not known",
+}
+"""What a model lacks without a metric."""
 
 
 @dataclass(frozen=True)
@@ -103,6 +115,33 @@ class _Columns:
             for name, column in derived.columns.items()
         }
 
+    def partly(self, table: EventTable) -> dict[str, tuple[str, ...]]:
+        """The metrics of which `table` forms nothing though some of their events are there by name, and the events
+        that are not."""
+        parts = {}
+        for name, metric in table.metrics.items():
+            events = metric.formula.names
+            absent = tuple(event for event in events if self.find(event) is None)
+            if name not in self.counters.columns and absent and any(self.by_name(event) for event in events):
+                parts[name] = absent
+        return parts
+
+    def least(self, table: EventTable, name: str, absent: tuple[str, ...]) -> _Found | None:
+        """A metric as `table` forms it with none of the events `absent`; None where it does not grow with each of them,
+        or nothing is left."""
+        metric = table.metrics[name]
+        held = {event: column for event in metric.formula.names if (column := self.find(event)) is not None}
+        counts = {event: self.counters[column].to_numpy(np.float64) for event, column in held.items()}
+        none = np.zeros(len(self.counters))
+        values = np.asarray(metric.formula({**counts, **dict.fromkeys(absent, none)}))
+        many = metric.formula({**counts, **dict.fromkeys(absent, none + np.nanmax(list(counts.values())))})
+        if not (np.nan_to_num(many - values) >= 0).all() or not np.nan_to_num(values).max(initial=0.0) > 0:
+            return None
+        origin = "; ".join(dict.fromkeys(self.provenance.get(column, "measured") for column in held.values()))
+        said = f"lower bound from {', '.join(held)}, without {', '.join(absent)} ({origin})"
+        periods = [self.worth[column] for column in held.values() if column in self.worth]
+        return _Found(table.title, metric.formula.text, values, said, np.max(periods, axis=0) if periods else None)
+
 
 def formed(reading: Reading, table: EventTable | None = None, doubtful: bool = True) -> Reading:
     """The reading with the metrics that can be formed from its events.
@@ -116,8 +155,8 @@ def formed(reading: Reading, table: EventTable | None = None, doubtful: bool = T
     columns = _Columns(reading, counters)
     made = {} if table is None else columns.form(table, bare=True)
     notes: list[str] = []
+    others: dict[str, list[_Found]] = {}
     if columns.synonyms or columns.own.keys() & _events():
-        others: dict[str, list[_Found]] = {}
         for name in names():
             for metric, found in columns.form(load_once(name), bare=False).items():
                 if metric not in made:
@@ -132,8 +171,35 @@ def formed(reading: Reading, table: EventTable | None = None, doubtful: bool = T
                     f"{metric} is not formed: its events mean different counts on different processors ({listed}); "
                     "name the machine with --platform"
                 )
-    reading = _with(reading, made)
-    return replace(_with(reading, _rest(reading)), notes=(*reading.notes, *notes))
+    bounds, incomplete = _incomplete(columns, table, {*made, *others})
+    reading = _with(reading, {**made, **bounds})
+    return replace(_with(reading, _rest(reading)), notes=(*reading.notes, *notes, *(incomplete if doubtful else ())))
+
+
+def _incomplete(
+    columns: _Columns, table: EventTable | None, made: Collection[str]
+) -> tuple[dict[str, _Found], list[str]]:
+    """Lower bounds of what lacks events, and notes on the events: by the table of the platform, else by all that
+    agree."""
+    notes, bounds = list[str](), dict[str, _Found]()
+    if table is None and not columns.own.keys() & _events():
+        return bounds, notes
+    tables = [load_once(name) for name in names()] if table is None else [table]
+    ways: list[tuple[_Found, tuple[str, ...]]] = []
+    for each in tables:
+        for name, absent in columns.partly(each).items():
+            least = columns.least(each, name, absent) if name == STALLS and name not in made else None
+            if least is not None:
+                ways.append((least, absent))
+            elif table is not None and name in COSTS and name not in made:
+                notes.append(f"{name} is not formed: {', '.join(absent)} was not counted; without it {COSTS[name]}")
+    if len(_distinct(way for way, _ in ways)) == 1:
+        bounds[STALLS], absent = ways[0]
+        notes.append(
+            f"{STALLS} is a lower bound: {' or '.join(dict.fromkeys(', '.join(lacking) for _, lacking in ways))} was "
+            "not counted; the stalls that it counts are taken for execution, T_comp"
+        )
+    return bounds, notes
 
 
 def _rest(reading: Reading) -> dict[str, _Found]:

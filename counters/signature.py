@@ -12,9 +12,9 @@ stand for :data:`ENOUGH` of the processor time.
 
 Work that grows, and work that is done once in many iterations, belong to classes of their own by their time, which
 are seen late. What was not seen counts as the class of the same calls that was seen most, as noise of the clock divides
-classes too; where the weighted native time then differs from the measured one, k doubles, and a program for which that
-does not help does not repeat. Source: Panadero et al., "P3S: a methodology to
-analyze and predict application scalability", 2018.
+classes too, and the last stretch, which another call ends, as one that began as it did; where the weighted native time
+then differs from the measured one, k doubles, and a program for which that does not help does not repeat. Source:
+Panadero et al., "P3S: a methodology to analyze and predict application scalability", 2018.
 """
 
 from __future__ import annotations
@@ -119,20 +119,41 @@ def _of_counted(classes: Ints, pairs: Ints, seconds: Array, counted: int) -> Sig
         return None
     end = int(complete[at[enough]])
     seen = np.bincount(classes[:end], minlength=len(often))
-    often = _folded(often, seen, pairs)
+    like = _like(classes, pairs, seconds, seen, end)
+    stands = like >= 0
+    often = _folded(often, seen, like)
     later = (often - 1) / np.maximum(seen - 1, 1)
     simulated, once = classes[:end], seen[classes[:end]] == 1
     weights = np.where(rank[:end] == 0, np.where(once, often[simulated], 1.0), later[simulated])
-    stood = float(time[np.isin(pairs, pairs[seen > 0])].sum())
+    stood = float(time[stands].sum())
     error = abs(float(weights @ seconds[:end]) / stood - 1.0)
     return Signature(weights, len(classes), stood / total, float(spent[enough]), error)
 
 
-def _folded(often: Ints, seen: Ints, pairs: Ints) -> Ints:
-    """Occurrences of classes, those that were not seen added to the class of the same calls that was seen most."""
+def _like(classes: Ints, pairs: Ints, seconds: Array, seen: Ints, end: int) -> Ints:
+    """Of each class the class that stands for it, -1 where none does: itself where it was seen, else the one of the
+    same calls that was seen most.
+
+    What ends a run is between other calls than what came before. Where no class of the same calls was seen, the last
+    stretch is of the one that was seen most of those that follow the same two calls and take about the same time.
+    """
     by_seen = np.argsort(seen, kind="stable")
-    most = np.zeros(int(pairs.max()) + 1, np.int64)
-    most[pairs[by_seen]] = by_seen
+    most = np.full(int(pairs.max()) + 1, -1, dtype=np.int64)
+    most[pairs[by_seen[seen[by_seen] > 0]]] = by_seen[seen[by_seen] > 0]
+    like: Ints = np.where(seen > 0, np.arange(len(seen)), most[pairs])
+    last = len(classes) - 1
+    if like[classes[last]] < 0 < last:
+        follows = 1 + np.flatnonzero(pairs[classes[: end - 1]] == pairs[classes[last - 1]])
+        times = np.log2(np.maximum(seconds, _SHORTEST))
+        close = follows[np.abs(times[follows] - times[last]) <= 1]
+        if len(close):
+            like[classes[last]] = classes[close[np.argmax(seen[classes[close]])]]
+    return like
+
+
+def _folded(often: Ints, seen: Ints, like: Ints) -> Ints:
+    """Occurrences of classes, those that were not seen added to the class that stands for them."""
     folded = np.where(seen > 0, often, 0)
-    np.add.at(folded, most[pairs], np.where(seen > 0, 0, often))
+    unseen = (seen == 0) & (like >= 0)
+    np.add.at(folded, like[unseen], often[unseen])
     return folded

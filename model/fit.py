@@ -11,7 +11,9 @@ from ranksight.core.experiment import Experiment, read
 from ranksight.core.leftout import warning
 from ranksight.core.registry import Registry
 from ranksight.core.run import TOTAL
+from ranksight.model.application.agreement import find_agreement
 from ranksight.model.application.bulk_synchronous import Application
+from ranksight.model.application.message_series import message_series
 from ranksight.model.fitted_model import Model
 from ranksight.model.fitting.varied import fit_varied
 from ranksight.model.remarks import Remarks
@@ -54,6 +56,7 @@ def conclude(
 ) -> Model:
     """Put together what was learned, with what analyses keep of the measurements."""
     experiment, series = measured.experiment, measured.series
+    messages = None if application.communication is None else message_series(experiment)
     total = next((run.environment[TOTAL] for run in experiment.runs if TOTAL in run.environment), "")
     times = "" if measured.clock is None else measured.clock.remark()
     notes = tuple(filter(None, (times, clocked.note, *measured.notes)))
@@ -72,6 +75,7 @@ def conclude(
         measured.selection,
         measured.clock,
         measured.energy,
+        find_agreement(series, application.communication, messages),
         "" if statement.platform is None else dumps(statement.platform),
         observed={name: content for name, content in observed.items() if content},
     )

@@ -44,6 +44,7 @@ def notes(model: Learned, points: Array) -> tuple[str, ...]:
         _teams(model, points),
         one_domain(model, points),
         partners(model, points),
+        *model.refined(points).remarks,
         _assumed(model, points),
         *([] if model.equation.machine is None else map(str, model.equation.machine.assumed)),
         _thresholds(model, points),
@@ -96,7 +97,17 @@ def _outgrown(model: Learned, points: Array) -> str:
     return (
         f"E, loads served by memory over all loads, is {span} (most in {worst}), "
         f"above {HELD:g}: at another problem size trust the sum of the kernels more than each of them"
+        f"{_in_caches(model, share)}"
     )
+
+
+def _in_caches(model: Learned, share: Array) -> str:
+    """The ranks at which caches held what all kernels work on, by their shares (K, n); empty where none did."""
+    if "ranks" not in model.parameters:
+        return ""
+    small = np.isfinite(share).any(axis=0) & (np.nan_to_num(share).max(axis=0) <= HELD)
+    ranks = np.unique(model.training[small, model.parameters.index("ranks")])
+    return f"; it is below with {some_of([f'{each:g}' for each in ranks])} ranks: ask there" if len(ranks) else ""
 
 
 def _crowded(model: Learned, points: Array) -> str:

@@ -16,6 +16,7 @@ from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE
 from ranksight.core.metrics import metric
 from ranksight.model.application import whole
+from ranksight.model.application.agreement import Agreement, operations_summed, remark
 from ranksight.model.application.breakdown import Breakdown, Refined
 from ranksight.model.application.bulk_synchronous import Application
 from ranksight.model.application.doubts import with_doubts
@@ -60,6 +61,7 @@ class Learned(Stored):
     selection: Selection = field(default_factory=Selection)  # which of the experiment's kernels are one in the model
     clock: Clock | None = None  # what made times of cycles; None where times were measured
     energy: Energy | None = None  # laws of power, where the runs metered energy
+    agreement: Agreement = field(default_factory=Agreement)  # totals that are sums of parts with their own functions
     platform: str = ""  # description of the machine measured; empty where it is not known
     anchors: tuple[Anchor, ...] = ()  # runs on other machines
     observed: Mapping[str, Any] = field(default_factory=dict)
@@ -116,9 +118,22 @@ class Learned(Stored):
         if (machine := self.equation.machine) is not None:
             machine.refuse(status, reason, rows)
         forecast, sent = replace(forecast, status=status, reason=reason), self.equation.communication
+        sums = {} if sent is None else operations_summed(sent, points)
+        forecast, disagreeing = self.agreement.agreed(forecast, rows, self.shares, sums, self._stated_by_operations())
         if sent is not None and sent.messages is not None and "ranks" in self.parameters:
             forecast = with_doubts(forecast, points, self.functions, sent.messages, self.training)
-        return replace(refined, said=forecast)
+        forecast = self.agreement.with_programs(forecast, rows, self.shares, sums)
+        return replace(refined, said=forecast, sums=sums, remarks=remark(disagreeing, points, self.parameters))
+
+    def _stated_by_operations(self) -> set[str]:
+        """Kernels of whose operations, not of themselves, the user states how they go on."""
+        sent, stated = self.equation.communication, self.functions.stated
+        if sent is None or stated is None:
+            return set()
+        members: dict[str, list[str]] = {}
+        for kernel, name in zip(sent.callers, sent.names, strict=True):
+            members.setdefault(kernel, []).append(name)
+        return {kernel for kernel, names in members.items() if stated.by_operations(kernel, names)}
 
     def _by_equations(self, points: Array) -> Refined:
         staircase = self.staircase
@@ -163,6 +178,8 @@ class Learned(Stored):
         if name == "time" and len(rows):
             for parts in broken:
                 return [self.whole_time(refined.said, parts)]
+        if name in self.agreement.programs:
+            return [self.agreement.total(name, refined.said, self.functions.rows, self.shares, refined.sums)]
         direct = [int(row) for row in rows if self.fitted.kernels[row] == WHOLE]
         if direct:
             return [rows_of(refined.said, np.array(direct[:1]))]

@@ -275,8 +275,10 @@ class Diagnosis:
 
     def _layout(self) -> tuple[str, float] | None:
         """A layout of the ranks that saves time at the last configuration, where grid and network are known."""
-        law, application = self.model.functions.neighbours, self.model.equation
-        sent, network, evidence = application.communication, application.network, self.evidence
+        application, evidence = self.model.equation, self.evidence
+        sent, network = application.communication, application.network
+        # Kernels that pack show the grid, and messages do where nothing is packed.
+        law = self.model.functions.neighbours or (None if sent is None else sent.functions.neighbours)
         if law is None or sent is None or network is None or evidence.ranks[-1] < FEWEST:
             return None
         candidates = layouts.layouts(law.grid, int(evidence.ranks[-1]), self.strong)

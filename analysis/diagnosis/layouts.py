@@ -33,21 +33,24 @@ if TYPE_CHECKING:
 def layouts(grid: Cartesian, ranks: int, cubic: bool = True) -> pd.DataFrame:
     """Ways to lay `ranks` out on `grid`, with what each sends.
 
-    A pair of neighbours exchanges two messages, and a cut through the domain is one plane of it sent either way.
+    A pair of neighbours exchanges two messages, and a cut through the domain is one plane of it sent either way. Where
+    ranks run along the first side fastest (a rising grid), layouts are written with that side first, too.
 
     Columns: ``layout`` (tuple), ``default`` (whether ``MPI_Dims_create`` gives it), ``directions`` (with messages),
     ``messages`` (a rank sends, on average), ``volume`` (planes of the domain sent, both ways, over the ranks, a plane
     of a cube of its size being 1); the fewest messages first. `cubic`: whether the domain has equal sides; else what a
     rank has of it does, as the program lays them out.
     """
-    sides = np.ones(grid.dimensions) if cubic else np.array(grid.extents(ranks), dtype=np.float64)
+    turn = -1 if grid.rising else 1
+    now, rings = grid.extents(ranks)[::turn], grid.periodic[::turn]
+    sides = np.ones(grid.dimensions) if cubic else np.array(now, dtype=np.float64)
     planes = np.prod(sides) ** (1 / grid.dimensions) / sides
     rows = []
-    for extents in _factorisations(ranks, grid.dimensions):
+    for extents in dict.fromkeys((*_factorisations(ranks, grid.dimensions), now)):
         # A line of n ranks has n - 1 cuts, a ring as many as ranks.
-        cuts = [n * (n > 1) if ring else n - 1 for n, ring in zip(extents, grid.periodic, strict=True)]
+        cuts = [n * (n > 1) if ring else n - 1 for n, ring in zip(extents, rings, strict=True)]
         pairs = sum(cut * ranks // n for cut, n in zip(cuts, extents, strict=True))
-        default = extents == grid.extents(ranks)
+        default = extents == now
         volume = 2 * float(planes @ cuts) / ranks
         rows.append((extents, default, sum(n > 1 for n in extents), 2 * pairs / ranks, volume))
     table = pd.DataFrame(rows, columns=["layout", "default", "directions", "messages", "volume"])

@@ -37,6 +37,9 @@ class Refined:
     """mapping of str to {kernel: (k,)}: what the law that predicts a kernel's time takes it to do, NaN where it does
     not say: metrics, and the part of the time that its memory domain is at work
     (:data:`ranksight.model.laws.together.BUSY`)."""
+    sums: Mapping[tuple[str, str], Forecast] = field(default_factory=dict)
+    """Of each kernel and metric of messages, the sum of its operations' functions, one row each."""
+    remarks: tuple[str, ...] = ()  # what is to be said of totals that differ from the sums of their parts
 
 
 @dataclass(frozen=True)

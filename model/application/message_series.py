@@ -31,7 +31,10 @@ def message_table(experiment: Experiment, run: Run) -> pd.DataFrame | None:
 
 
 def message_series(experiment: Experiment) -> Series | None:
-    """``messages`` and ``bytes_sent`` of every kernel's operations, means over all ranks; None without traces."""
+    """``messages`` and ``bytes_sent`` of every kernel's operations, means over all ranks; None without traces.
+
+    An operation that a traced run does not have moved nothing there.
+    """
     configurations: dict[tuple[float, ...], int] = {}
     values_of: dict[tuple[str, str], dict[tuple[int, int], float]] = {}
     repeats: dict[int, int] = {}
@@ -48,7 +51,9 @@ def message_series(experiment: Experiment) -> Series | None:
                 values_of.setdefault((str(kernel), str(name)), {})[at] = float(value)
     if not values_of:
         return None
-    values = np.full((len(values_of), len(configurations), max(repeats.values())), np.nan)
+    counts = np.array([repeats[place] for place in range(len(configurations))])
+    traced = np.arange(counts.max()) < counts[:, None]
+    values = np.where(traced, 0.0, np.full((len(values_of), *traced.shape), np.nan))
     for row, cells in enumerate(values_of.values()):
         for (place, repetition), value in cells.items():
             values[row, place, repetition] = value

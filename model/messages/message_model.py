@@ -15,7 +15,7 @@ from ranksight.model.messages.table import MessageTable, Row, rows_of
 from ranksight.model.messages.volumes import Volumes
 from ranksight.model.plaindata import Stored
 from ranksight.model.structure.functions import ARRAYS, extended
-from ranksight.model.structure.stated import Stated
+from ranksight.model.structure.stated import BETWEEN, Stated
 from ranksight.model.uncertainty import forecast
 
 UNLIKE = 1.1
@@ -58,7 +58,7 @@ class Messages(Stored):
         names, sizes = [""] * len(self.volumes.laws), np.zeros(len(self.volumes.laws), dtype=bool)
         for entry in self.entries:
             for part in entry.parts:
-                names[part.count] = names[part.size] = entry.kernel
+                names[part.count] = names[part.size] = f"{entry.kernel}{BETWEEN}{entry.operation}"
                 sizes[part.size] = True
         volumes = extended(self.stated, self.volumes.predict, points, names, sizes)
         each = [{name: getattr(volumes, name)[:, k : k + 1] for name in ARRAYS} for k in range(len(points))]
@@ -80,7 +80,7 @@ class Messages(Stored):
 
     def _unvaried(self, entry: Entry, point: Array) -> str:
         """Why nothing is known at a configuration where a parameter is not what it was in all traces."""
-        kernel = None if self.stated is None else self.stated.kernel_of(entry.kernel)
+        kernel = None if self.stated is None else self.stated.kernel_of(f"{entry.kernel}{BETWEEN}{entry.operation}")
         if self.stated is not None and kernel is not None:
             point = self.stated.reference(kernel, point[None])[0]
         for name, x, (low, high) in zip(self.parameters, point.tolist(), self.trained.tolist(), strict=True):

@@ -25,6 +25,7 @@ from ranksight.model.series.sampling import means_of_samples
 from ranksight.model.series.turnover import turnover
 from ranksight.model.stages.statement import Statement
 from ranksight.model.structure.indivisible import indivisible
+from ranksight.model.structure.stated import BETWEEN
 from ranksight.model.structure.uneven import without_uneven
 
 
@@ -57,7 +58,8 @@ def measure(statement: Statement) -> Measured:
     experiment = statement.experiment
     clock = Clock.of(statement.clock, statement.platform, experiment)
     seen = parted(experiment) if clock is None else Timed.of(experiment, clock)
-    named_kernels = {*statement.keep, *(text.partition("=")[0].strip() for text in statement.volumes)}
+    stated_names = [text.rpartition("=")[0].strip() for text in statement.volumes]
+    named_kernels = {*statement.keep, *stated_names, *(name.rpartition(BETWEEN)[0] for name in stated_names)}
     changing = turnover(seen)
     inclusive = any(run.inclusive("time") for run in seen.runs)  # sums of timers that hold each other mean nothing
     folding = statement.folding and not inclusive

@@ -91,11 +91,12 @@ class Functions(Stored):
             better &= ~((ends[..., 0] == ends[..., 1]) & (points[None] != ends[..., 0])).any(axis=2)
             better &= ~np.asarray(self.fitted.apart.any(axis=1))[:, None]
             answer = choose(answer, by_levels, np.arange(len(self.fitted)), better)
-        # Where a law of neighbours would have some rank count less than nothing, or a sum over ranks is not defined,
-        # functions know better.
+        # Where a law of neighbours has no value, would have some rank count less than nothing, or a sum over ranks is
+        # not defined, functions know better.
         if self.neighbours is not None:
             by_levels, index = self.neighbours.predict(points), self._index(self.neighbours.keys)
-            answer = choose(answer, by_levels, index, by_levels.status != forecast.NOT_POSITIVE)
+            lawful = (by_levels.status != forecast.NOT_POSITIVE) & np.isfinite(by_levels.value)
+            answer = choose(answer, by_levels, index, lawful | ~np.isfinite(answer.value[index]))
         if self.laws is not None:
             index = self._index(self.laws.keys)
             known = set() if self.neighbours is None else self.neighbours.exact

@@ -10,7 +10,7 @@ measured with other ranks it has the value measured there, and between blocks wh
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -50,6 +50,13 @@ class Blocks(Stored, Keyed):
         reach = self.scatter[:, None] * value
         equal = Forecast.settled(value, value - reach, value + reach, form=1.0)
         return equal, np.isfinite(value)
+
+    def without(self, keys: Collection[tuple[str, str]]) -> Blocks | None:
+        """The same without some series; None where none is left."""
+        rows = [row for row, key in enumerate(self.keys) if key not in keys]
+        kernels, metrics = (tuple(column[row] for row in rows) for column in (self.kernels, self.metrics))
+        left = replace(self, kernels=kernels, metrics=metrics, values=self.values[rows], scatter=self.scatter[rows])
+        return left if rows else None
 
     def _fits(self) -> bool:
         s, b = len(self.kernels), len(self.edges)
@@ -99,7 +106,7 @@ def find_blocks(series: Series, names: Collection[tuple[str, str]], dimensions: 
         return None
     measured = reduce(series.values[rows], "median", axis=2)
     close = np.array([EXACT if series.metrics[row] in SENT else CLOSE for row in rows])
-    best: Blocks | None = None
+    candidates: list[Blocks] = []
     for d in (d for d in DIMENSIONS if d in dimensions):
         for size in (name for name in parameters if name != "ranks"):
             edges = block_edges(series.points, parameters, size, d)
@@ -112,10 +119,17 @@ def find_blocks(series: Series, names: Collection[tuple[str, str]], dimensions: 
             at = parameters.index("ranks"), parameters.index(size)
             decided = [_decides(measured, np.delete(series.points, column, axis=1)) for column in at]
             follows = twice & (scatter <= close) & ~decided[0] & ~decided[1]
-            if follows.any() and (best is None or follows.sum() > len(best.kernels)):
+            if follows.any():
                 kernels, metrics = zip(*(series.keys[row] for row in rows[follows]), strict=True)
-                best = Blocks(parameters, kernels, metrics, d, size, blocks, values[follows], scatter[follows])
-    return best
+                candidates.append(
+                    Blocks(parameters, kernels, metrics, d, size, blocks, values[follows], scatter[follows])
+                )
+    if not candidates:
+        return None
+    best = max(candidates, key=lambda each: len(each.kernels))
+    # What follows the blocks of two grids is the same along a side that both have, and says nothing of the others.
+    twofold = {key for each in candidates if each.dimensions != best.dimensions for key in each.keys}
+    return best.without(twofold)
 
 
 def _at_blocks(values: Array, which: Index, number: int) -> tuple[Array, Array, Mask]:

@@ -10,6 +10,8 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from ranksight.campaign.launching import grids_in
+from ranksight.comm.costs.collective import operation_name
+from ranksight.comm.costs.pointtopoint import SENDS
 from ranksight.comm.patterns.find_grids import cartesian_grids
 from ranksight.comm.patterns.grid import MOST_DIMENSIONS, Cartesian
 from ranksight.core.arrays import Array, Mask
@@ -33,8 +35,9 @@ def grids_of(experiment: Experiment) -> tuple[dict[Cartesian, float], tuple[int,
     :func:`ranksight.comm.patterns.find_grids.cartesian_grids`, and the ranks of these runs.
 
     Its columns are ``rank``, ``operation`` and ``peer``, ranks of the whole program, and ``kernel``, ``bytes`` and
-    ``count`` where they are known. One operation, of all kernels or of one, whose pairs are those of a grid is enough:
-    a program may send other messages besides. Of several the grids are those that fit most of them.
+    ``count`` where they are known. One operation, of all kernels or of one, whose pairs are those of a grid is enough,
+    or all that send together: a program may send other messages besides. Of several the grids are those that fit most
+    of them.
     """
     ids = tuple(run.id for run in experiment.runs)
     if experiment not in _FOUND or _FOUND[experiment][0] != ids:
@@ -53,7 +56,8 @@ def _search(experiment: Experiment) -> tuple[dict[Cartesian, float], tuple[int, 
         ranks = int(run.configuration["ranks"])
         if ranks in talks or (table := experiment.table(run, "peers")) is None:
             continue
-        of_ranks = talks[ranks] = {}
+        of_ranks: dict[tuple[str, ...], dict[tuple[int, int], float]] = {}
+        talks[ranks] = of_ranks
         table = table.assign(**{name: 0 for name in ("bytes", "count") if name not in table})
         for columns in (["operation"], ["kernel", "operation"]):
             if set(columns) <= set(table.columns):
@@ -61,6 +65,11 @@ def _search(experiment: Experiment) -> tuple[dict[Cartesian, float], tuple[int, 
                 sizes = (sums["bytes"] / sums["count"].clip(lower=1)).tolist()
                 for (*name, rank, peer), size in zip(sums.index.tolist(), sizes, strict=True):
                     of_ranks.setdefault(tuple(map(str, name)), {})[rank, peer] = size
+        # Directions that are exchanged by operations of their own make the grid together.
+        sends = table[np.array([operation_name(str(name)) in SENDS for name in table["operation"]], dtype=bool)]
+        sums = sends.groupby(["rank", "peer"], observed=True)[["bytes", "count"]].sum()
+        sizes = (sums["bytes"] / sums["count"].clip(lower=1)).tolist()
+        of_ranks[()] = dict(zip(((int(rank), int(peer)) for rank, peer in sums.index), sizes, strict=True))
     # An operation that a run lacks was not used there: one rank has nobody to send to.
     names = sorted(set().union(*talks.values()))
     # Of those that go between the same ranks the one that sends most has the faces of the domain.

@@ -163,10 +163,13 @@ def fit_rank_laws(
     cost, shown, proven = find_costs(values, ranks, np.array([name == "messages" for _, name in wanted]))
     cost = on_same_sides(cost, wanted, called or Called())
     sizes = places[:, 0] if places.shape[1] == 1 and (places > 0).all() else None
-    laws, odds = map(
-        list,
-        zip(*(different(*each, ranks, sizes) for each in zip(cost, proven, values, shown, strict=True)), strict=True),
-    )
+    # How often something is sent says nothing of the size of blocks.
+    seen = [sizes if name == "bytes_sent" else None for _, name in wanted]
+    each = [
+        different(one, sure, row, counted, ranks, size)
+        for one, sure, row, counted, size in zip(cost, proven, values, shown, seen, strict=True)
+    ]
+    laws, odds = [found for found, _ in each], [weights for _, weights in each]
     chance = np.array([by_chance(*each, ranks) for each in zip(cost, proven, values, strict=True)])
     scatter = [0.0] * len(rows)
     several = ranks > 1

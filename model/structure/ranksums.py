@@ -18,7 +18,15 @@ from ranksight.model import priors
 from ranksight.model.plaindata import rounded
 from ranksight.model.structure.gridlaw import EXACT
 from ranksight.model.structure.halolaws import Found
-from ranksight.model.structure.rankterms import RANK_TERMS, RING_FACE, cut_edges, fewest_partners, sums, term_values
+from ranksight.model.structure.rankterms import (
+    RANK_TERMS,
+    RING_FACE,
+    cut_edges,
+    fewest_partners,
+    in_groups,
+    sums,
+    term_values,
+)
 
 FEWEST = 3
 """Numbers of ranks, more than one each, from which sums are looked for."""
@@ -83,7 +91,9 @@ def find_costs(values: Array, ranks: Ints, calls: Mask) -> tuple[Array, Mask, Ma
                 full[..., pattern] = solver.kept[ways]
                 shown[s[:, None], g[:, None], at] = full
                 np.logical_and.at(proven, (s[:, None], at), solver.proves[np.arange(len(at)), ways])
-                simple[s, g] = np.fmin(simple[s, g], costs.min(axis=1))
+                # Few kernels work in groups.
+                usual = costs[:, ~_in_groups()[at]]
+                simple[s, g] = np.fmin(simple[s, g], usual.min(axis=1, initial=np.inf))
     met = np.where(decided[..., None], cost, 0.0).sum(axis=1) / np.maximum(decided.sum(axis=1), 1)[:, None]
     met[~decided.any(axis=1)] = np.inf
     # Who sends to each of many ranks is rare, and a tree is usual.
@@ -99,12 +109,14 @@ class Called:
     ranks: int = 1  # the most ranks of a run whose partners are known
     partners: Mapping[str, float] = field(default_factory=dict)  # mean number of ranks that a rank sends to there
     along: Mapping[str, frozenset[str]] = field(default_factory=dict)  # the sides of a grid of those that send by some
+    groups: Mapping[str, int] = field(default_factory=dict)  # ranks of the groups that communicators show
 
 
 def on_same_sides(cost: Array, keys: Sequence[tuple[str, str]], called: Called) -> Array:
     """Costs (s, h) of the sums with what is known of the sides that series may go by.
 
-    No messages go to more neighbours than a rank has partners.
+    No messages go to more neighbours than a rank has partners. What is sent within or between groups of ranks goes by
+    these, where a sum of them meets it, and nothing else does.
 
     Bytes go by the sides of the process grid along which the kernel's messages go: faces of a plane are the same at 2,
     4 and 8 ranks, and no constant. They go by none where these are collective operations of all ranks. Messages and
@@ -117,6 +129,13 @@ def on_same_sides(cost: Array, keys: Sequence[tuple[str, str]], called: Called) 
     needed = np.array([max(fewest[term] for term in one) for one in every])
     for row, (kernel, name) in enumerate(keys):
         adjusted[row, needed > (1 + NEAR) * called.partners.get(kernel, np.inf)] = np.inf
+        of_groups = _in_groups()
+        if kernel in called.groups:
+            adjusted[row, of_groups & ~_in_groups(called.groups[kernel])] = np.inf
+            if np.isfinite(adjusted[row, of_groups]).any():
+                adjusted[row] -= np.log(priors.FOREIGN_GRID) * ~of_groups
+        else:
+            adjusted[row, of_groups] = np.inf
         if kernel not in called.along:
             adjusted[row, _of_sides((RING_FACE,))[1]] = np.inf
         if kernel in called.together:
@@ -138,6 +157,14 @@ def _fast() -> Mask:
     """Terms (t,) that grow with the ranks faster than a tree's steps do."""
     first, last = term_values(np.array([64, 4096])).T
     return np.asarray(last > FAST * first)
+
+
+@lru_cache(maxsize=8)
+def _in_groups(group: int | None = None) -> Mask:
+    """Sums (h,) of terms of groups of ranks; with `group`, of groups of that many alone."""
+    of_terms = np.array([in_groups(name) for name in RANK_TERMS])
+    members = [set(of_terms[list(one)].tolist()) - {0} for one in sums()]
+    return np.array([bool(each) and (group is None or each == {group}) for each in members])
 
 
 ENDS, RINGS = ("1 - 1/{0}", "({0} - 1) / ranks"), ("[{0} > 1]", RING_FACE)

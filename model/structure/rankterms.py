@@ -10,7 +10,8 @@ Leland and Plimpton 1995; the conjugate gradient of the NAS benchmarks). On line
 ranks are at work from level to level (Briggs et al. 2000). Blocks dealt out in turn along both sides meet those of the
 transposed matrix every lcm(x, y) (Choi et al. 1995). The halo of particles within a cut-off of a block is a margin
 around it: a face of n/y by n/z grows to (n/y + 2c) (n/z + 2c) where what came along y and z is sent on, as with
-exchanges in turn along x, y and z (Plimpton 1995).
+exchanges in turn along x, y and z (Plimpton 1995). Hierarchical collectives work within groups of a fixed number of
+ranks, such as those of a node, and then between the first of each, of which there are ceil(ranks / group).
 """
 
 from __future__ import annotations
@@ -70,6 +71,31 @@ def doublings(ranks: int) -> int:
 def coarsened(ranks: int) -> int:
     """Pairs of neighbours on lines of all ranks, of every second one of these, and so on."""
     return sum(-(-ranks >> k) - 1 for k in range(steps(ranks)))
+
+
+GROUPS = (2, 4)
+"""Ranks of groups whose number shows in runs of few ranks."""
+
+
+def in_groups(name: str) -> int:
+    """Ranks of the groups that a term by its name is of; 0 for others."""
+    return next((group for group in GROUPS if f"ceil(ranks / {group})" in name), 0)
+
+
+def _grouped(group: int) -> list[RankTerm]:
+    """What the first ranks of groups do: each, all but one, and by the steps of a tree between them."""
+    leaders = f"ceil(ranks / {group})"
+
+    def number(s: Sides) -> int:
+        return -(-s[0] // group)
+
+    return [
+        RankTerm(1, f"{leaders} / ranks", lambda s: number(s) / s[0]),
+        RankTerm(1, f"({leaders} - 1) / ranks", lambda s: (number(s) - 1) / s[0]),
+        RankTerm(1, f"{leaders} ceil(log2({leaders})) / ranks", lambda s: number(s) * steps(number(s)) / s[0], 1),
+        RankTerm(1, f"{leaders} ({leaders} - 1) / ranks", lambda s: number(s) * (number(s) - 1) / s[0], 1),
+        RankTerm(1, f"1 - {leaders} / ranks", lambda s: 1 - number(s) / s[0]),
+    ]
 
 
 @lru_cache(maxsize=4096)
@@ -210,7 +236,13 @@ _HALOS: dict[Halo, list[list[RankTerm]]] = {
     (d, periodic, around): [_halo(d, periodic, order) for order in (AT_ONCE[periodic] if around else IN_TURN)]
     for d, periodic, around in itertools.product((2, 3), (True, False), (False, True))
 }
-_EVERY = (*_chain(), *_grid(2), *_grid(3), *(term for ways in _HALOS.values() for way in ways for term in way))
+_EVERY = (
+    *_chain(),
+    *(term for group in GROUPS for term in _grouped(group)),
+    *_grid(2),
+    *_grid(3),
+    *(term for ways in _HALOS.values() for way in ways for term in way),
+)
 RANK_TERMS = {term.name: term for term in _EVERY}
 """All terms by their names, the simplest first."""
 HALOS = {kind: tuple(tuple(term.name for term in way) for way in ways) for kind, ways in _HALOS.items()}

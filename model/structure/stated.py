@@ -6,7 +6,9 @@ grows by from there,
     bytes(x) = bytes(x') g(x) / g(x'),      x' = x with the formula's parameters kept to their measured range,
 
 and as many messages are sent as there (Ding et al. 2018, section 3.1.2, carry halos to another problem size by such
-ratios). How the volume follows the ranks stays learned. What was measured has to agree with the formula.
+ratios, one for each operation: 8, 1 and 16 for its point-to-point messages, broadcasts and reductions). How the volume
+follows the ranks stays learned. What was measured has to agree with the formula. A formula without parameters states
+that the volume is the same for all.
 """
 
 from __future__ import annotations
@@ -32,10 +34,10 @@ TOLERANCE = 0.05
 
 @dataclass(frozen=True)
 class Stated(Stored):
-    """Formulas of kernels' volumes."""
+    """Formulas of volumes of kernels, of operations of kernels (``kernel: operation``), and of operations of all."""
 
     parameters: tuple[str, ...]  # of the model
-    texts: Mapping[str, str]  # formula of each kernel
+    texts: Mapping[str, str]  # formula of each of these
     trained: Array  # (m, 2): smallest and largest value measured of each parameter
 
     @classmethod
@@ -49,7 +51,9 @@ class Stated(Stored):
         for each in texts_given:
             kernel, equals, text = each.rpartition("=")
             if not equals or not kernel.strip() or not text.strip():
-                raise InputError(f"{each!r} states no volume", "write KERNEL=FORMULA, such as 'halo=size^2'")
+                raise InputError(
+                    f"{each!r} states no volume", "write KERNEL=FORMULA, such as 'halo=size^2', or OPERATION=FORMULA"
+                )
             texts[kernel.strip()] = text.strip()
         if not texts:
             return None
@@ -60,7 +64,8 @@ class Stated(Stored):
 
     def __post_init__(self) -> None:
         for kernel, formula in self._formulas.items():
-            check_names(formula, [name for name in self.parameters if name != "ranks"], f"the volume of {kernel}")
+            known = [name for name in self.parameters if name != "ranks"]
+            check_names(formula, known, f"the volume of {kernel}", constant=True)
 
     @cached_property
     def _formulas(self) -> dict[str, Formula]:
@@ -68,11 +73,18 @@ class Stated(Stored):
 
     def kernel_of(self, name: str) -> str | None:
         """The stated kernel that a series is of, by its name, with or without an operation behind it."""
-        return next((kernel for kernel in self.texts if name == kernel or name.startswith(kernel + BETWEEN)), None)
+        kernel, between, operation = name.rpartition(BETWEEN)
+        of_name = (name, kernel, operation) if between else (name,)
+        return next((each for each in of_name if each in self.texts), None)
+
+    def by_operations(self, kernel: str, operations: Sequence[str]) -> bool:
+        """Whether what is stated of a kernel is stated of its `operations` (``kernel: operation``) alone."""
+        return kernel not in self.texts and any(self.kernel_of(name) is not None for name in operations)
 
     def _columns(self, kernel: str) -> list[int]:
-        """Columns of the parameters in a kernel's formula."""
-        return [self.parameters.index(name) for name in self._formulas[kernel].names]
+        """Columns of the parameters in a kernel's formula; all but ranks where it names none."""
+        named = self._formulas[kernel].names or [name for name in self.parameters if name != "ranks"]
+        return [self.parameters.index(name) for name in named]
 
     def reference(self, kernel: str, points: Array) -> Array:
         """x' of points (k, m)."""
@@ -96,8 +108,9 @@ class Stated(Stored):
         owners = [self.kernel_of(name) for name in names]
         for kernel in self.texts:
             if kernel not in owners:
-                sends = ", ".join(dict.fromkeys(name.split(BETWEEN)[0] for name in names)) or "none was traced"
-                raise InputError(f"no messages of {kernel!r} were measured", f"kernels that send: {sends}")
+                sends = ", ".join(dict.fromkeys(name.rpartition(BETWEEN)[0] or name for name in names))
+                remedy = f"kernels that send: {sends or 'none was traced'}"
+                raise InputError(f"no messages of {kernel!r} were measured", remedy)
         for owner, row in zip(owners, values, strict=True):
             if owner is not None:
                 self._compare(owner, points, row)

@@ -22,6 +22,7 @@ from ranksight.model.structure.local_blocks import DIMENSIONS, find_blocks
 from ranksight.model.structure.neighbourfit import Tables, dimensions_of, fit_neighbours, grids_of
 from ranksight.model.structure.ranklaws import fit_rank_laws
 from ranksight.model.structure.ranksums import Called
+from ranksight.model.structure.rankterms import GROUPS
 from ranksight.model.structure.stated import BETWEEN, Stated
 from ranksight.model.structure.unserved import find_unserved
 
@@ -54,18 +55,18 @@ def structured(
     decided = set() if law is None or law.open else law.exact
     sent = {key for key in names - decided if key[1] in SENT}
     together = frozenset(kernel for kernel, whole in called.items() if whole)
-    traced, number, irregular = partners(experiment)
+    traced, number, irregular, uneven = partners(experiment)
     grids = grids_of(experiment)[0] if sent and "ranks" in experiment.parameters else ()
-    shown = Called(together, traced, number, sides_along(experiment, grids))
+    shown = Called(together, traced, number, sides_along(experiment, grids), groups_of(experiment))
     laws = fit_rank_laws(series, sent, None if law is None else law.halos, shown, **each)
     minor = tuple(key for key in find_minor(series) if key not in lawful)
     met = (set() if law is None else law.exact) | (set() if laws is None else set(laws.keys))
-    loose = (unruled(experiment) | set(shown.along)) - irregular
+    loose = ((unruled(experiment) | set(shown.along)) - irregular) | uneven
     scattered = tuple(key for key in keys if key[1] in SENT and key[0] in irregular)
     unmet = tuple(key for key in keys if key[1] in SENT and key[0] in loose and key not in met)
     levels, unserved = fit_levels(series, **each), find_unserved(series)
     most, late = traced if scattered or unmet else 1, fit_late(series)
-    blocks = find_blocks(series, names, dimensions_of(experiment) or DIMENSIONS)
+    blocks = find_blocks(series, near, dimensions_of(experiment) or DIMENSIONS)
     return Functions(fitted, levels, law, minor, stated, unserved, laws, scattered, unmet, most, late, blocks)
 
 
@@ -95,10 +96,31 @@ UNLIKE = 0.75
 blocks have few lengths, also where sides do not divide evenly."""
 
 
-def partners(experiment: Experiment) -> tuple[int, dict[str, float], set[str]]:
+def groups_of(experiment: Experiment) -> dict[str, int]:
+    """Ranks of the groups in which, or between the first of which, kernels and operations of kernels communicate: their
+    communicators had min(ranks, group) or ceil(ranks / group) ranks in all runs, and less than all in some."""
+    sizes: dict[str, dict[int, set[int]]] = {}
+    for run in experiment.runs:
+        table = experiment.table(run, "messages") if "ranks" in run.configuration else None
+        if table is None:
+            continue
+        for (kernel, operation), part in table.groupby(["kernel", "operation"], observed=True)["comm_size"]:
+            for key in (str(kernel), f"{kernel}{BETWEEN}{operation}"):
+                sizes.setdefault(key, {}).setdefault(int(run.configuration["ranks"]), set()).update(part.astype(int))
+    groups: dict[str, int] = {}
+    for key, of_runs in sizes.items():
+        for group in GROUPS:
+            within = all(each <= {min(p, group), p % group or group} for p, each in of_runs.items())
+            between = all(each == {-(-p // group)} for p, each in of_runs.items())
+            if (within or between) and any(max(each) < p for p, each in of_runs.items()):
+                groups[key] = group
+    return groups
+
+
+def partners(experiment: Experiment) -> tuple[int, dict[str, float], set[str], set[str]]:
     """The most ranks of a run whose partners are known, how many a rank sends to there on average, by kernels and their
-    operations, and which of these have partners that data decide."""
-    most, partner_counts, irregular = 1, dict[str, float](), set[str]()
+    operations, which of these have partners that data decide, and which of those also how often to send to each."""
+    most, partner_counts, irregular, uneven = 1, dict[str, float](), set[str](), set[str]()
     runs = [run for run in experiment.runs if "ranks" in run.configuration]
     for run in sorted(runs, key=lambda run: -run.configuration["ranks"]):
         ranks = int(run.configuration["ranks"])
@@ -112,13 +134,16 @@ def partners(experiment: Experiment) -> tuple[int, dict[str, float], set[str]]:
         sends = np.array([operation_name(name) in SENDS for name in names], dtype=bool)
         sends &= (table["rank"] != table["peer"]).to_numpy()
         for keys in (kernels, kernels + BETWEEN + names):
-            links = table.assign(key=keys)[sends].groupby(["key", "rank", "peer"])["bytes"].sum().reset_index()
+            counted = table if "count" in table else table.assign(count=1)
+            links = counted.assign(key=keys)[sends].groupby(["key", "rank", "peer"])[["bytes", "count"]].sum()
+            links = links.reset_index()
             for key, pairs in links.groupby("key"):
                 partner_counts[str(key)] = len(pairs) / ranks
                 lengths = pairs.loc[pairs["rank"] < pairs["peer"], "bytes"]
                 if len(lengths) >= MANY and lengths.nunique() > UNLIKE * len(lengths):
                     irregular.add(str(key))
-    return most, partner_counts, irregular
+                    uneven |= {str(key)} if pairs["count"].nunique() > 1 else set()
+    return most, partner_counts, irregular, uneven
 
 
 def exact_keys(series: Series, fitted: Fitted) -> set[tuple[str, str]]:

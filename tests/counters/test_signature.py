@@ -146,3 +146,24 @@ def test_part_of_a_run_stands_for_all(tmp_path):
                 assert a.loc[(kernel, rank), metric] == pytest.approx(b.loc[(kernel, rank), metric], rel=0.01)
     growing = measured(Template((*words, "x")).fill({"ranks": 1}), tmp_path / "growing", 0)
     assert any(note.startswith("simulated in full") for note in growing.notes)
+
+
+def test_the_last_stretch_counts_as_those_that_began_as_it_did() -> None:
+    """Twenty steps of two exchanges, the last of which ends with the program: 19 between exchanges."""
+    calls = np.array([1, *[2, 1] * 20, 3])[:-2].tolist()
+    calls = np.array([*calls[:-1], 3])
+    seconds = np.where(np.arange(len(calls)) % 2 == 0, 1.0, 1e-4)
+    seconds[0] = 1e-3
+    found = of(calls, seconds)
+    assert found is not None
+    assert found.share == pytest.approx(1.0)
+    assert found.weights @ seconds[: len(found.weights)] == pytest.approx(seconds.sum(), rel=1e-3)
+
+
+def test_an_end_that_takes_longer_stands_for_itself() -> None:
+    calls = np.array([1] * 30 + [3])
+    seconds = np.array([1.0] * 30 + [1.0])
+    assert of(calls, seconds, 2).share == pytest.approx(1.0)
+    seconds[-1] = 4.0
+    found = of(calls, seconds, 2)
+    assert found.share == pytest.approx(30 / 34)

@@ -205,6 +205,22 @@ def test_another_layout_removes_a_direction() -> None:
     assert other["volume"] / now["volume"] == pytest.approx(5 / 4)
 
 
+def test_layouts_of_ranks_that_run_along_the_first_side() -> None:
+    """OpenFOAM numbers ranks along x first (Ding et al. 2018): a grid of rising extents in the order of MPI's."""
+    along_x = Cartesian(3, (True, False, False), rising=True)
+    found = {row["layout"]: row for row in layouts(along_x, 12, cubic=False).to_dict("records")}
+    assert [layout for layout, row in found.items() if row["default"]] == [(3, 2, 2)]
+    now, other = found[3, 2, 2], found[4, 3, 1]
+    assert (now["directions"], other["directions"]) == (3, 2)
+    ends = replace(along_x, periodic=(False,) * 3)
+    first = next(row for row in layouts(ends, 12).to_dict("records") if row["default"])
+    assert first["messages"] * 12 == pytest.approx(len(ends.pairs(12)))
+    # Along the last side the grid is a ring, of two ranks there and of one.
+    falling = {row["layout"]: row for row in layouts(Cartesian(3, (False, False, True)), 12, False).to_dict("records")}
+    assert falling[3, 2, 2]["messages"] == pytest.approx(now["messages"])
+    assert falling[4, 3, 1]["volume"] == pytest.approx(other["volume"])
+
+
 def test_growth_beyond_doubt_is_named_though_its_size_is_open(evidence: Make) -> None:
     line = evidence({"steady": over(lambda p: 1 + 0 * p), "search": over(lambda p: 1e-2 * p)}, RANKS)
     ok = line.ok.copy()

@@ -134,3 +134,24 @@ def test_the_error_of_sampled_events_goes_on_into_what_is_formed() -> None:
     assert row["worth"] == pytest.approx(1e6)
     assert row["samples"] == pytest.approx(4.0)
     assert np.isfinite(kept[["samples", "worth"]].to_numpy()).all()
+
+
+def test_stalls_of_an_incomplete_formula_are_a_lower_bound() -> None:
+    loads = {"cycle_activity.stalls_mem_any": 30.0}
+    said = formed(reading(**loads), load("skylake-x"))
+    assert said.counters["stall_cycles"].tolist() == [30.0]
+    assert "lower bound" in said.provenance["stall_cycles"]
+    (note,) = [text for text in said.notes if "stall_cycles" in text]
+    assert "exe_activity.bound_on_stores was not counted" in note
+    whole = formed(reading(**loads, **{"exe_activity.bound_on_stores": 1.0}), load("skylake-x"))
+    assert whole.counters["stall_cycles"].tolist() == [31.0]
+    assert not any("lower bound" in text for text in whole.notes)
+
+
+def test_a_quotient_without_an_event_is_no_bound() -> None:
+    backend = {"de_no_dispatch_per_slot.backend_stalls": 60.0, "ex_no_retire.not_complete": 10.0}
+    said = formed(reading(**backend), load("zen4"))
+    assert "stall_cycles" not in said.counters
+    (note,) = [text for text in said.notes if "stall_cycles" in text]
+    assert "ex_no_retire.load_not_complete was not counted" in note
+    assert "T_comp" in note

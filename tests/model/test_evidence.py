@@ -162,6 +162,18 @@ def test_misses_are_reported_at_other_sizes(tmp_path):
     assert note.startswith("E, loads served by memory over all loads, is 0.003 to 0.003 (most in k), above 0.0001")
 
 
+def test_ranks_whose_caches_hold_the_work_are_named(tmp_path):
+    """Ding et al. 2018, section 2: where E is above 1e-4, other numbers of ranks are to be compared."""
+    experiment = Experiment.create(tmp_path / "e", "made-up", ["ranks", "size"])
+    for p in (4, 8, 16, 64):
+        for n in (8, 12, 16, 24):
+            row = {"instructions": 10.0 * n**3 / p, "loads": 3.0 * n**3 / p, "loads_mem": 0.144 * n**3 / p**3}
+            row = pd.DataFrame({"kernel": "k", "rank": range(p), **row})
+            experiment.add(Run({"ranks": p, "size": n}, collector="x"), row)
+    (note,) = (text for text in fit(experiment, platform=None).predict(ranks=16, size=48).notes if "E, loads" in text)
+    assert note.endswith("it is below with 64 ranks: ask there")
+
+
 FULL = EVIDENCE["full counters"][0]
 
 

@@ -53,6 +53,20 @@ def test_another_size_is_not_known_where_one_was_measured(one_size: Experiment) 
     assert [(answer.kernel, answer.metric) for answer in found] == []
 
 
+def test_volumes_by_operation(one_size: Experiment) -> None:
+    """Ding et al. 2018: 8 : 1 : 16 for the point-to-point messages, broadcasts and reductions of a larger problem."""
+    model = fit(one_size, volumes={"pack: Isend": "size^2", "Allreduce": "1"})
+    sent = model.equation.communication
+    assert sent is not None
+    said, rows = sent.functions.predict(np.array([[64.0, 12.0], [64.0, 24.0]])), sent.functions.rows
+    halo, sums = rows["pack: Isend", "bytes_sent"], rows["solve: Allreduce", "bytes_sent"]
+    assert said.value[halo, 1] == pytest.approx(4 * said.value[halo, 0])
+    assert said.value[sums, 1] == pytest.approx(said.value[sums, 0])
+    assert (said.status[[halo, sums]] == 0).all()
+    (table,) = model.messages(ranks=64, size=24)
+    assert {row.reason for row in table.rows if row.key in (("pack", "Isend"), ("solve", "Allreduce"))} == {""}
+
+
 def test_a_stated_volume_goes_on_to_another_size(one_size: Experiment, tmp_path: Path) -> None:
     fit(one_size, volumes={"pack": "size^2"}).save(tmp_path / "m.json")
     model = Model.load(tmp_path / "m.json")
@@ -86,7 +100,7 @@ def test_within_the_measurements_the_learned_volume_stands(two_sizes: Experiment
         ("pakc=size^2", "no messages of 'pakc' were measured; kernels that send: "),
         ("pack=sizes^2", "is of sizes"),
         ("pack=size*ranks", "is of ranks"),
-        ("pack=7", "is of no parameter"),
+        ("pack=7", "stated is 1 times"),
         ("pack=size-24", "is -12 at ranks = 1, size = 12"),
         ("pack=size^", "expected a name or a number, found the end"),
         ("pack", "states no volume"),

@@ -73,7 +73,8 @@ def test_partners_that_data_decide_are_never_sure(tmp_path: Path) -> None:
         sent = peers.groupby("rank").agg(messages=("count", "sum"), bytes_sent=("bytes", "sum"))
         counted = sent.reindex(range(p), fill_value=0.0).astype(float).reset_index().assign(kernel="spmv")
         made.add(Run({"ranks": p}, 0, "pmpi"), counted, tables={"peers": peers} if len(peers) else {})
-    ranks, number, unlike = partners(made)
+    ranks, number, unlike, uneven = partners(made)
+    assert not uneven
     assert (ranks, unlike) == (8, {"spmv", "spmv: Isend"})
     assert number["spmv"] == pytest.approx(14 / 8)
     model = fit(made)
