@@ -24,19 +24,27 @@ from benchmarks.settings import ROOT, Settings, Skipped
 from benchmarks.table import markdown
 
 TITLE = "Nothing lost, nothing let in"
+AT_ONCE = 10
+"""Kills of campaigns that a run that was stopped loses at most."""
 
 
 def kills(folder: Path, count: int, seed: str, keep: Path | None = None) -> dict[str, Tally]:
     """Kills of commands: a half at operations on files, as far as there are so many; the others, of campaigns, at any
     time. Those that `keep` holds from an earlier run are not done again, unless something was found."""
 
-    def kept(kill: Callable[[Path, int, str], dict[str, Tally]], wanted: int) -> dict[str, Tally]:
+    def kept(kill: Callable[[Path, int, str], dict[str, Tally]], wanted: int, at_once: int) -> dict[str, Tally]:
         name = kill.__name__.strip("_")
-        return _kept(keep, f"{seed}-{name}-{wanted}", lambda: kill(folder / name, wanted, seed))
+        tallies: dict[str, Tally] = {}
+        for start in range(0, wanted, at_once):
+            part, number = f"{seed}-{name}-{wanted}-{start}", min(at_once, wanted - start)
+            done = _kept(keep, part, lambda part=part, number=number: kill(folder / part, number, part))  # type: ignore[misc]
+            for of, tally in done.items():
+                tallies.setdefault(of, Tally()).join(tally)
+        return tallies
 
-    tallies = kept(_operations, count // 2)
+    tallies = kept(_operations, count // 2, max(1, count // 2))
     left = count - sum(tally.kills for tally in tallies.values())
-    return {**tallies, **kept(_campaigns, left - left // 3), **kept(_tasks, left // 3)}
+    return {**tallies, **kept(_campaigns, left - left // 3, AT_ONCE), **kept(_tasks, left // 3, AT_ONCE)}
 
 
 def _kept(keep: Path | None, name: str, made: Callable[[], dict[str, Tally]]) -> dict[str, Tally]:
