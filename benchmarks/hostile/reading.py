@@ -16,8 +16,8 @@ from pathlib import Path
 from benchmarks.settings import ROOT
 
 PIECE = 1_000
-"""Inputs that one process reads; what a library keeps of each is gone with it, and a run that is stopped loses no more."""
-PATIENCE = 120.0
+"""Inputs that one process reads; what a library keeps of each is gone with it. A run that is stopped loses no more."""
+PATIENCE = 600.0
 """Seconds without a word after which a process is ended: it waits for what never comes."""
 ENVIRONMENT = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
