@@ -1,8 +1,8 @@
 """Numerical libraries where the address space of a process is limited (``ulimit -v``, some batch systems).
 
 They reserve far more than they use: OpenBLAS buffers for each thread, Arrow's allocator 1 GiB, the C library 128 MiB
-for each thread. Where a reservation fails, OpenBLAS ends the process with a message of its own or tries for ever. Under a
-limit they are therefore loaded at once, for one thread, with the buffers that they keep, or not at all.
+for each thread. Where a reservation fails, OpenBLAS ends the process with a message of its own or tries for ever. Under
+a limit they are therefore loaded at once, for one thread, with the buffers that they keep, or not at all.
 """
 
 from __future__ import annotations
