@@ -16,7 +16,7 @@ from pathlib import Path
 
 from benchmarks.hostile.kills import Tally, at_any_time
 from benchmarks.hostile.page import NAMES, show
-from benchmarks.hostile.reading import Came, read_inputs
+from benchmarks.hostile.reading import CPU, Came, read_inputs
 from benchmarks.hostile.samples import make
 from benchmarks.hostile.surroundings import CASES, surround
 from benchmarks.hostile.tracer import cases, run_cases
@@ -100,8 +100,8 @@ def run(settings: Settings) -> str:
         "of the program may not outlive it, and nothing may lie around once the same line was given again.",
         markdown(["killed", "kills", "runs or files lost", "processes left", "files left"], rows),
         f"Inputs are made from sound ones by changes in terms of their format, and read by processes of at most "
-        f"1 GiB more than they start with, in at most 5 CPU s per MB read or written, where a row of a table counts as "
-        f"2 kB, since it may be a run of its own (seed {settings.seed}; the largest process took "
+        f"1 GiB more than they start with, in at most {CPU:g} CPU s per MB read or written, where a row of "
+        f"a table counts as 2 kB, since it may be a run of its own (seed {settings.seed}; the largest process took "
         f"{came.peak / 1e6:.0f} MB). Whatever comes of an input but an answer or a message of one line is a fault. "
         + ("Inputs and kills that were kept from an earlier run met the program of that day. " if settings.keep else "")
         + (f"{came.again} inputs that came to a fault were read again once it was mended. " if came.again else "")

@@ -32,14 +32,13 @@ from types import FrameType
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from benchmarks.hostile.mutating import LARGEST, Dice, mutated
+from benchmarks.hostile.reading import CPU
 
 # Address space that an allocator reserves is no memory that an input takes.
 os.environ["ARROW_DEFAULT_MEMORY_POOL"] = "system"
 os.environ["RANKSIGHT_DEBUG"] = ""
 MEMORY = 1 << 30
 """Bytes that a process may take beyond what it takes before the first input."""
-CPU = 5.0
-"""Seconds of a processor for each input, or for each MB that is read or written of it."""
 PLACE = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 """Where inputs are written: in memory, if there is such a place, since making and removing folders takes as long as
 reading one does."""
