@@ -83,10 +83,9 @@ def run(settings: Settings) -> str:
     count, inputs = (scale // 10 if settings.quick else scale for scale in (settings.kills, settings.inputs))
     with tempfile.TemporaryDirectory(prefix="ranksight-safety-") as name:
         folder = Path(name)
-        samples = (settings.keep or folder) / "samples"
-        if not samples.is_dir():
-            samples.mkdir(parents=True)
-            make(samples, settings.data if settings.data.is_dir() else None)
+        samples = folder / "samples"
+        samples.mkdir()
+        make(samples, settings.data if settings.data.is_dir() else None)  # anew: models of another day are refused
         tallies = kills(folder, count, settings.seed, settings.keep)
         came = read_inputs(samples, range(inputs), settings.seed, settings.jobs, settings.keep)
         others, found = _others(folder, settings)

@@ -41,6 +41,18 @@ def test_hostile_inputs_are_read_or_refused(samples: Path) -> None:
     assert drawn | {"experiment", "expectations", "model", "platform", "table"} <= set(came.counts)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["experiment", "expectations", "line", "model", "platform", "project", "table"])
+def test_what_is_changed_is_accepted_as_it_is(kind: str, samples: Path, tmp_path: Path) -> None:
+    words = [sys.executable, "-m", "benchmarks.hostile.worker", str(samples), kind]
+    paths = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+    environment = {**os.environ, "PYTHONPATH": paths, "OPENBLAS_NUM_THREADS": "1"}
+    done = subprocess.run(words, capture_output=True, text=True, env=environment, cwd=ROOT, timeout=240, check=True)
+    came = [json.loads(line) for line in done.stdout.splitlines()]
+    assert {each["sample"] for each in came} == {path.name for path in (samples / kind).iterdir()}
+    assert {each["sample"]: each["came"] for each in came if each["came"] != "read"} == {}
+
+
 def test_changes_are_those_of_their_seed_and_of_every_grammar(samples: Path) -> None:
     used = set()
     contents = {str(file): file.read_bytes() for file in sorted(samples.rglob("*")) if file.is_file()}
