@@ -248,7 +248,8 @@ def _print(
         further = next_value(model.training[:, at], ahead[0, at])
         ahead[0, at] = further if np.isfinite(further) else ahead[0, at]
     ahead = model.along_ties(ahead)
-    asked = options(dict(zip(model.parameters, ahead[0], strict=True)))
+    # 12 digits: a power that ties a parameter to others leaves the last ones off.
+    asked = options({name: float(f"{value:.12g}") for name, value in zip(model.parameters, ahead[0], strict=True)})
     said = f"{counted(len(model.fitted), 'function')} of {counted(len(series.points), 'configuration')} in {output}"
     outliers = left_out(series) if args.reduce == "auto" else ""
     folded = model.selection.remark()

@@ -31,7 +31,7 @@ def load_under_limit() -> None:
     Raises ToolError where the limit leaves too little. The environment is as before, since programs that are measured
     inherit it.
     """
-    limit = _limit()
+    limit = address_limit()
     if limit is None:
         return
     if limit < NEEDED:
@@ -55,7 +55,7 @@ def load_under_limit() -> None:
                 os.environ[name] = text
 
 
-def _limit() -> int | None:
+def address_limit() -> int | None:
     """Bytes that this process may address; None without a limit, and where the system has none."""
     try:
         import resource

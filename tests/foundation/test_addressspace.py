@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import resource
 import subprocess
@@ -43,6 +44,9 @@ def test_too_little_is_refused_in_one_line(tmp_path: Path, table: list[str]) -> 
         )
     assert not (tmp_path / "e.exp").exists()
     assert _under(NEEDED - 1, tmp_path, "fit", "--help").returncode == 0
+    done = _under(NEEDED - 1, tmp_path, "doctor", "--format", "json")
+    (finding,) = [each for each in json.loads(done.stdout)["findings"] if each["topic"] == "address space"]
+    assert (finding["level"], finding["found"]) == ("warning", "limited to 500 MB (ulimit -v), 500 MB are needed")
 
 
 def test_a_little_more_is_enough(tmp_path: Path, table: list[str]) -> None:
