@@ -27,7 +27,8 @@ from ranksight.model import priors
 from ranksight.model.process.compare import SMOOTHING, USUAL, Hypotheses, Odd, under_all
 from ranksight.model.process.means import FALLING, RISING
 from ranksight.model.process.prevalence import SCATTERED, Prevalence
-from ranksight.model.process.solve import Data, columns, evidence, inverse, refined, smoothed
+from ranksight.model.process.solve import Data, Equations, columns, inverse, refined, smoothed
+from ranksight.model.search.crosswise import lines
 from ranksight.model.search.terms import ONE, Factor, values
 
 TERMS = 4
@@ -151,13 +152,6 @@ def _offered(coordinates: int) -> Index:
     return np.array([FACTORS.index(each) for each in (ONE, *NATURAL[coordinates])], dtype=np.intp)
 
 
-def lines(points: Array, axis: int) -> list[Index]:
-    """Groups of at least three points that differ in one coordinate only."""
-    _, group = np.unique(np.delete(points, axis, axis=1), axis=0, return_inverse=True)
-    every = [np.flatnonzero(group.reshape(-1) == line) for line in range(group.max(initial=-1) + 1)]
-    return [rows for rows in every if len(rows) >= 3]
-
-
 def products(points: Array, data: Data) -> Products:
     """The terms of series at `points` (n, m): of the factors that every coordinate is offered, and of those with which
     ``a + b f(x)`` meets the values best along the lines of a coordinate."""
@@ -244,13 +238,13 @@ def grown(data: Data, at: Array, several: Products, prevalence: Prevalence) -> t
     """The best means (s, h, :data:`TERMS`) of series over terms `at` (s, t, n), -1 pads, and the logarithm of their
     prior (s, h); minus infinity of what is none."""
     coarse = prevalence.coarse
-    share, _ = columns(at, data)
-    inverted, log_determinant = inverse(data, coarse.scales[None])
-    turned = share[:, None] @ inverted
-    right = (turned @ data.target[:, None, :, None])[..., 0]
+    equations = Equations.of(data, at, coarse.scales)
+    # Series first, and without the term that pads: whole matrices are multiplied here.
+    share = np.moveaxis(equations.share[:-1], 0, 1)
+    turned = np.ascontiguousarray(np.moveaxis(equations.turned[:-1], 0, 2))
+    right = np.moveaxis(equations.right[:-1], 0, 2)
     diagonal = 1.0 + np.einsum("sgtn,stn->sgt", turned, share)
-    nothing = coarse.covariances - 0.5 * log_determinant
-    nothing = nothing - 0.5 * np.einsum("sn,sgnk,sk->sg", data.target, inverted, data.target)
+    nothing = coarse.covariances - 0.5 * equations.log_determinant - 0.5 * equations.whole
     levels: list[Index] = []
     scores: list[Array] = []
     members = np.full((len(share), 1, 0), -1, dtype=np.intp)
@@ -261,7 +255,7 @@ def grown(data: Data, at: Array, several: Products, prevalence: Prevalence) -> t
         raised = _raised(members, share, turned, right, diagonal, nothing)
         # The prior of one more term, without what depends on all of them.
         tried = _best(raised + several.likely[:, None], members)
-        score = special.logsumexp(evidence(data, at, tried, coarse.scales) + coarse.covariances, axis=2)
+        score = special.logsumexp(equations.evidence(tried) + coarse.covariances, axis=2)
         return tried, score + several.prior(tried)
 
     for size in range(1, min(TERMS, most) + 1):

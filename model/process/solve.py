@@ -144,32 +144,51 @@ def _sweep(joint: Array, count: int) -> Array:
     return log_determinant
 
 
+@dataclass(frozen=True)
+class Equations:
+    """Normal equations of t terms of s series under g covariances; terms stand first, so that sums over few of them are
+    operations on whole arrays. The last term is nothing, and pads."""
+
+    data: Data
+    share: Array  # (t + 1, s, n): D'
+    turned: Array  # (t + 1, s, g, n): D' K^-1
+    right: Array  # (t + 1, s, g): b
+    whole: Array  # (s, g): z' K^-1 z
+    log_determinant: Array  # (s, g)
+
+    @classmethod
+    def of(cls, data: Data, values: Array, covariances: Array) -> Equations:
+        """Those of terms `values` (t, n) or (s, t, n) under `covariances` (g, 4)."""
+        nothing = np.zeros((*values.shape[:-2], 1, values.shape[-1]))
+        share, _ = columns(np.concatenate([values, nothing], axis=-2), data)
+        inverted, log_determinant = inverse(data, covariances[None])
+        goal = data.target
+        turned = np.ascontiguousarray(np.moveaxis(share[:, None] @ inverted, 2, 0))
+        share = np.ascontiguousarray(np.moveaxis(share, 1, 0))
+        whole = np.einsum("sn,sgnk,sk->sg", goal, inverted, goal)
+        return cls(data, share, turned, (turned @ goal[:, :, None])[..., 0], whole, log_determinant)
+
+    def evidence(self, members: Index) -> Array:
+        """Logarithm of the evidence (s, h, g) of means `members` (h, q), or (s, h, q) of each series; -1 pads members;
+        minus infinity where a mean has more terms than a series has values."""
+        present = (~self.data.absent).sum(axis=1)
+        each = members[:, None] if members.ndim == 2 else np.moveaxis(members, 0, 1)
+        sizes = (each >= 0).sum(axis=2)
+        scores = np.empty((len(each), *self.whole.shape))
+        most = sizes.max(axis=1)
+        for size in np.unique(most):
+            rows = np.flatnonzero(most == size)
+            scores[rows] = _scores(self.turned, self.share, self.right, self.whole, each[rows, :, :size])
+        scores -= 0.5 * self.log_determinant
+        possible = np.isfinite(scores) & (present >= sizes)[..., None]
+        return np.moveaxis(np.where(possible, scores, -np.inf), 0, 1)
+
+
 def evidence(data: Data, values: Array, members: Index, covariances: Array) -> Array:
-    """Logarithm of the evidence (s, h, g) of means `members` (h, q), or (s, h, q) of each series, over terms `values`
-    (t, n), or (s, t, n), under `covariances` (g, 4); -1 pads members; minus infinity where a mean has more terms than a
-    series has values."""
+    """:meth:`Equations.evidence` of means over terms `values` (t, n), or (s, t, n), under `covariances` (g, 4)."""
     if values.ndim == 3 and math.prod(members.shape[1:]) < values.shape[1]:
         values, members = _occurring(values, members)
-    nothing = np.zeros((*values.shape[:-2], 1, values.shape[-1]))
-    share, _ = columns(np.concatenate([values, nothing], axis=-2), data)
-    inverted, log_determinant = inverse(data, covariances[None])
-    present = (~data.absent).sum(axis=1)
-    goal = data.target
-    # Terms first: sums over few of them are then operations on whole arrays.
-    turned = np.ascontiguousarray(np.moveaxis(share[:, None] @ inverted, 2, 0))
-    share = np.ascontiguousarray(np.moveaxis(share, 1, 0))
-    right = (turned @ goal[:, :, None])[..., 0]
-    whole = np.einsum("sn,sgnk,sk->sg", goal, inverted, goal)
-    each = members[:, None] if members.ndim == 2 else np.moveaxis(members, 0, 1)
-    sizes = (each >= 0).sum(axis=2)
-    scores = np.empty((len(each), *whole.shape))
-    most = sizes.max(axis=1)
-    for size in np.unique(most):
-        rows = np.flatnonzero(most == size)
-        scores[rows] = _scores(turned, share, right, whole, each[rows, :, :size])
-    scores -= 0.5 * log_determinant
-    possible = np.isfinite(scores) & (present >= sizes)[..., None]
-    return np.moveaxis(np.where(possible, scores, -np.inf), 0, 1)
+    return Equations.of(data, values, covariances).evidence(members)
 
 
 def _occurring(values: Array, members: Index) -> tuple[Array, Index]:
