@@ -182,14 +182,23 @@ def _read_log(log: Log, path: Path, reader: str) -> Iterable[Reading]:
 
 def _read_table(columns: Columns, strict: bool, outside: bool, path: Path, reader: str) -> Iterable[Reading]:
     from ranksight.core.reading import in_time
+    from ranksight.counters.readers._column_names import by_names
     from ranksight.counters.readers._markdown import MarkdownTable
     from ranksight.counters.readers.csv_table import read_table
 
+    shape, note = columns.shape, ""
     if reader == "markdown":
-        if columns.shape.melt or columns.shape.pivot or columns.delimiter:
+        if shape.melt or shape.pivot or columns.delimiter:
             raise UsageError("ranksight import: --melt, --pivot and --delimiter are for csv", "write one row a run")
+        shape = MarkdownTable({}, {})
+    named = columns.metrics and (columns.parameters or outside)
+    if not named and not shape.melt and not shape.pivot:
+        heads = [name for name in dict.fromkeys(shape.read(path, [], columns.delimiter).header) if name]
+        columns, note = by_names(path, columns, shape.read(path, heads, columns.delimiter).columns, outside)
+    if reader == "markdown":
         single = [name for name in (columns.kernel, columns.rank) if name is not None]
         numbers = [*columns.parameters.values(), *columns.metrics.values()]
         needed = [*columns.parameters.values(), *single]
         columns = replace(columns, shape=MarkdownTable({}, {}, numbers, needed))
-    return in_time(path, read_table(path, columns, strict, outside))
+    found = in_time(path, read_table(path, columns, strict, outside))
+    return (replace(reading, notes=(note, *reading.notes)) for reading in found) if note else found

@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
 
     args.platform, elsewhere = _machines(args)
     experiment = _measured_here(read(args.experiment), args.platform, elsewhere)
-    settings = {"space": args.space, "over_repetitions": args.reduce, "guide": not args.no_guide}
+    settings = {"space": args.space, "over_repetitions": args.reduce}
     if args.iterations is not None:
         settings["iterations"] = args.iterations
     model, series = _assembled(experiment, settings, args)
@@ -248,6 +248,8 @@ def _print(
         further = next_value(model.training[:, at], ahead[0, at])
         ahead[0, at] = further if np.isfinite(further) else ahead[0, at]
     ahead = model.along_ties(ahead)
+    if (ahead < np.minimum(model.training.min(axis=0), 1.0)).any():  # less than one thread to a rank
+        ahead = model.training[[model.training[:, 0].argmax()]]
     # 12 digits: a power that ties a parameter to others leaves the last ones off.
     asked = options({name: float(f"{value:.12g}") for name, value in zip(model.parameters, ahead[0], strict=True)})
     said = f"{counted(len(model.fitted), 'function')} of {counted(len(series.points), 'configuration')} in {output}"

@@ -80,7 +80,6 @@ class Settings(TypedDict, total=False):
     space: str | Offer
     over_repetitions: str
     over_ranks: Reduction | Mapping[str, Reduction] | None
-    guide: bool
     intervals: bool
     segments: bool
     iterations: str | None

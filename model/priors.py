@@ -42,10 +42,6 @@ parameters."""
 DIVIDED_ASIDE = -3.0
 """Logarithm of the odds, 1, of a term that falls along one coordinate and does not depend on another, along which
 another term grows: what is divided is work, and work grows with the size. Judgement."""
-EXCHANGED_FORMS = 4.0
-"""Logarithm of the odds, 1, by which forms with a part that falls and one that grows with the ranks are likelier for
-the times of a program's messages than for others: surfaces of divided domains become smaller, and trees of collectives
-deeper. It makes up for ``more`` of :data:`FORMS`."""
 GROWTH_UNSEEN = 1.0
 """Logarithm of the odds, 1, against an e-fold of growth ahead that nothing within the points has shown, for each
 parameter and each term besides the first: with every one of them there are as many times more forms that show it by
@@ -66,8 +62,6 @@ WORTH = 5.0
 """Series or kernels that other priors count for, 1: the law of the discrepancy, the weights of the laws of a time."""
 FOREIGN_GRID = 0.02
 """Probability that what goes by a process grid goes by another one than most kernels do, 1."""
-REQUIREMENT = 2.0
-"""Logarithm of the odds, 1, by which a time's form with the terms of one of its requirements is preferred."""
 NEIGHBOURS: Mapping[str, float] = {"mixed": 0.5, "unequal": 0.05, "once": 0.5, "edges": 0.5}
 """Weights of grids of neighbours, 1: of all that are periodic in some dimensions only, where one that is in all or none
 has 1; factor of one on which directions cost differently, where on another they cost the same; of sending once to a

@@ -15,12 +15,13 @@ import numpy as np
 from ranksight.comm.costs.collective import OPERATIONS, operation_name
 from ranksight.comm.costs.fabric import DISTRIBUTIONS, Fabric
 from ranksight.comm.costs.selection import algorithms_of
-from ranksight.comm.replay.machine import Replayed, replay
+from ranksight.comm.replay.machine import MOST_CELLS, Replayed, replay
 from ranksight.comm.replay.path import Path, critical_path
 from ranksight.comm.replay.wires import places_of, slower
 from ranksight.core.arrays import Array, Ints
 from ranksight.core.errors import InputError, InsufficientError
 from ranksight.model.application.network import Network
+from ranksight.model.messages.order import Order
 from ranksight.model.messages.schedule import Schedule, dealt_out, schedule
 
 if TYPE_CHECKING:
@@ -171,9 +172,9 @@ def prepared(model: Model, point: Array, places: Ints | None = None, mean: float
             "the model has no messages on a network",
             "trace runs (--collector pmpi-events), and fit with --platform NAME or FILE that describes the network",
         )
+    ranks = int(point[list(model.parameters).index("ranks")])
+    _check(network, communication.messages.order, ranks, places)
     table = communication.messages.predict(point)
-    if places is not None and len(places) != table.ranks:
-        raise InputError(f"the placement has {len(places):,} ranks, {table.ranks:,} are asked for", "place each once")
     if mean is None:
         mean = float(model.breakdown(point).computing[0])
     if not mean >= 0:
@@ -181,6 +182,20 @@ def prepared(model: Model, point: Array, places: Ints | None = None, mean: float
     computing = dealt_out(communication.messages.order, table.ranks, mean)
     made = schedule(communication.messages, table, computing)
     return ReplayedNetwork(network, made, dict(table.configuration), places)
+
+
+def _check(network: Network, order: Order | None, ranks: int, places: Ints | None) -> None:
+    """Raise InputError, before any call is laid out, where the placement is of other ranks, the network cannot hold
+    them, or one step has more calls than are replayed."""
+    if places is not None and len(places) != ranks:
+        raise InputError(f"the placement has {len(places):,} ranks, {ranks:,} are asked for", "place each once")
+    calls = 1 if order is None else len(order.places)
+    if ranks * calls > MOST_CELLS:
+        raise InputError(f"{ranks:,} ranks x {calls} calls a step are too many to replay", "ask for fewer ranks")
+    fabric = network.fabric()
+    if fabric.topology is not None:
+        nodes = int(places_of(fabric, ranks, places).max()) + 1
+        fabric.topology.holds(nodes, f"a job of {ranks:,} ranks")
 
 
 class ReplayedNetwork:

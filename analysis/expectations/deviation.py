@@ -63,7 +63,6 @@ def fit_expected(series: Series, growths: Mapping[Key, Growth], over_repetitions
             series.select(np.array([rows[key] for key in keys])),
             space=stated(growth, series.parameters),
             over_repetitions=over_repetitions,
-            guide=False,
             segments=False,
             intervals=False,
         )

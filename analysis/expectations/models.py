@@ -249,7 +249,6 @@ def _fit(
         series.select(chosen),
         space=offer(space, series.parameters, growth),
         over_repetitions=how,
-        guide=False,
         segments=False,
     )
     return {

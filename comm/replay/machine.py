@@ -245,7 +245,9 @@ class _Machine:
         self.now[ranks] = np.maximum(last, own)
         self.parts[1, at, ranks] = own - begin
         blocked, since = (sent, "late sender") if receives else (asked, "late receiver")
-        self._waited(call.kernel, since, ranks, np.maximum(np.minimum(blocked[message], last) - begin, 0.0))
+        # The message that begins last need not be the last to arrive.
+        latest = mine.largest(blocked)[0][chosen]
+        self._waited(call.kernel, since, ranks, np.maximum(np.minimum(latest, last) - begin, 0.0))
         ranks, message = ranks[late], message[late]
         by_receiver = asked[message] > sent[message]
         self.origin[at, ranks] = np.where(by_receiver, costs.target[message], costs.source[message])

@@ -57,7 +57,8 @@ def wires(fabric: Fabric, source: Ints, target: Ints, size: Array, nodes: Ints, 
         zero = np.zeros(s.shape)
         sent = zero if link.send_overhead is None else link.send_overhead(s)
         taken = zero if link.receive_overhead is None else link.receive_overhead(s)
-        bytes_ = link.transfer.slope(s) * s
+        # What a message takes longer than one in a stream does is no traffic: it passes beside others.
+        bytes_ = np.minimum(link.transfer.slope(s) * s, link.occupied(s))
         start = np.maximum(link.transfer(s) - bytes_ - sent - taken, 0.0)
         # What the gap has beyond that of an empty message is its bytes', which share the link.
         gap = 0.0 if link.gap is None else float(link.gap(0.0))
@@ -68,7 +69,7 @@ def wires(fabric: Fabric, source: Ints, target: Ints, size: Array, nodes: Ints, 
     shape = fabric.topology
     if shape is not None and apart.any():
         latency[apart] += shape.hop_latency * shape.hops(here[apart], there[apart])
-    wire = np.maximum(wire, _shared(fabric, here, there, size, wire, begin))
+    wire = wire + _longer(fabric, here, there, size, wire, begin)
     # Messages of one sender leave one after the other, in the order given.
     order = np.argsort(source, kind="stable")
     first = np.flatnonzero(np.diff(source[order], prepend=-1))
@@ -78,19 +79,19 @@ def wires(fabric: Fabric, source: Ints, target: Ints, size: Array, nodes: Ints, 
     return Wires(source, target, size, earlier + busy, busy, latency, wire, after, waits, apart)
 
 
-def _shared(fabric: Fabric, here: Ints, there: Ints, size: Array, alone: Array, begin: Array | None) -> Array:
-    """Seconds that bytes take where messages share adapters, links and the memory of a node."""
+def _longer(fabric: Fabric, here: Ints, there: Ints, size: Array, alone: Array, begin: Array | None) -> Array:
+    """Seconds that bytes take longer where messages share adapters, links and the memory of a node."""
     if not len(size):
         return np.zeros(0)
-    routes = _routes(fabric, here, there)
+    routes, first = _routes(fabric, here, there)
     size = np.where(here != there, size * _weight(fabric, size), size)
-    limit = ratio(size, alone, np.inf)
+    limit, lone = ratio(size, alone, np.inf), np.maximum(alone, size / first)
     if begin is None:
-        return shared_seconds(routes, size, limit)
+        return np.asarray(np.maximum(shared_seconds(routes, size, limit) - lone, 0.0))
     narrowest = np.full(len(size), np.inf)
     np.minimum.at(narrowest, routes.message, routes.capacity[routes.link])
-    found = np.maximum(alone, size / narrowest)
-    groups = overlapping(begin, found)
+    seconds = np.maximum(alone, size / narrowest)
+    groups = overlapping(begin, seconds)
     order = np.argsort(groups, kind="stable")
     together = np.split(order, np.flatnonzero(np.diff(groups[order])) + 1)
     for at in (each for each in together if len(each) > 1):
@@ -98,8 +99,8 @@ def _shared(fabric: Fabric, here: Ints, there: Ints, size: Array, alone: Array, 
         number[at] = np.arange(len(at))
         mine = number[routes.message] >= 0
         part = Routes(number[routes.message[mine]], routes.link[mine], routes.capacity)
-        found[at] = shared_seconds(part, size[at], limit[at], begin[at])
-    return np.asarray(found)
+        seconds[at] = shared_seconds(part, size[at], limit[at], begin[at])
+    return np.asarray(np.maximum(seconds - lone, 0.0))
 
 
 def _weight(fabric: Fabric, size: Array) -> Array:
@@ -117,22 +118,25 @@ def _carried(link: NetworkParameters) -> float:
     return link.node_bandwidth or (1.0 / slope if slope > 0 else 1e30)
 
 
-def _routes(fabric: Fabric, here: Ints, there: Ints) -> Routes:
-    """Links that messages cross: those between nodes, and a node's memory where its bandwidth is described."""
+def _routes(fabric: Fabric, here: Ints, there: Ints) -> tuple[Routes, Array]:
+    """Links that messages cross: those between nodes, and a node's memory where its bandwidth is described; and B/s
+    (e,) of the first of each message, an adapter or that memory, which a message alone is timed with."""
     nodes = int(max(here.max(), there.max())) + 1
     shape, link = fabric.topology, fabric.far
     if shape is None:
         shape = Topology("fat tree", (nodes,), _carried(link))
     routes = shape.routes(here, there)
     memory = fabric.near.node_bandwidth if fabric.intra is not None else None
+    first = np.where(here != there, shape.node_bandwidth, np.inf if memory is None else memory)
     if memory is None:
-        return routes
+        return routes, first
     inside = np.flatnonzero(here == there)
-    return Routes(
+    within = Routes(
         np.concatenate([routes.message, inside]),
         np.concatenate([routes.link, here[inside] + len(routes.capacity)]),
         np.concatenate([routes.capacity, np.full(nodes, memory)]),
     )
+    return within, first
 
 
 def slower(fabric: Fabric, latency: float = 0.0, overhead: float = 0.0, bandwidth: float = 1.0) -> Fabric:

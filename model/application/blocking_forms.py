@@ -4,12 +4,14 @@
     levelling   f = ln(1 + (exp(-d) - 1) w(p / s)),  w(x) = 1 / (1 + x), 1 / (1 + x^2) or exp(-x)
     step        f = d where p > t
     knee        f = e ln max(p / t, 1)
+    contention  f = ln(1 + r max(n / t - 1, 0)^e)                             n: nodes
 
 Growth (Box and Cox 1964) has a part that is constant and one that goes with a power of the ranks or nodes: rounds of a
 tree that wait (e = 0), links that ranks contend for (e > 0), what levels off as a power does (e < 0). Levelling starts
 from d below a level, which it nears over s ranks. Beyond a number of ranks that no platform knows, messages pass one
-more switch or take another protocol (a step), or a link is full that was not before (a knee). Each is one hypothesis
-with priors of its parameters on a grid; :mod:`ranksight.model.application.comm_blocking` weighs them.
+more switch or take another protocol (a step), or a link is full that was not before (a knee). Contention begins with
+the nodes beyond t, one or several that were run. Each is one hypothesis with priors of its parameters on a grid; growth
+over ranks, over nodes and contention share the weight of growth.
 """
 
 from __future__ import annotations
@@ -22,12 +24,12 @@ from numpy.typing import ArrayLike
 from ranksight.core.arrays import Array
 
 CONSTANT, GROWTH, NODES, LEVELLING = "constant", "growth", "growth over nodes", "levelling"
-STEP, KNEE = "step", "knee"
-SHAPES = (CONSTANT, GROWTH, NODES, LEVELLING, STEP, KNEE)
+STEP, KNEE, CONTENTION = "step", "knee", "contention"
+SHAPES = (CONSTANT, GROWTH, NODES, LEVELLING, STEP, KNEE, CONTENTION)
 RATES = np.geomspace(0.02, 20.0, 193)
 """Growth r at the fewest ranks, or its size where BF falls."""
-POWERS = np.array([-2.0, -1.0, -2 / 3, -1 / 2, -1 / 3, -1 / 6, 0.0, 1 / 6, 1 / 3, 1 / 2, 2 / 3, 1.0])
-"""Powers e: beyond 1, more ranks would wait than there are."""
+POWERS = np.concatenate([[-2.0, -1.5], np.arange(-12, 13) / 12])
+"""Powers e, as close as values without scatter tell apart: beyond 1, more ranks would wait than there are."""
 LEVELS, WIDE = np.linspace(-6.0, 6.0, 121), 2.0
 """Logarithm of the level over the value of few ranks, d, and the standard deviation of its normal prior."""
 NOTHING, FROM_NOTHING = 30.0, 0.2
@@ -44,20 +46,24 @@ KNEES = 48
 """Numbers of ranks t of a knee, evenly apart in the logarithm over those measured."""
 FULL = np.arange(1, 9) / 8
 """Powers beyond the knee: a full link takes its messages one after the other, 1, or ranks share further ones."""
+BEGINNING = np.arange(1, 17) / 16
+"""Powers of the nodes beyond those from which on they contend."""
 LEAST = 1e-9
 """Part of the value at the fewest ranks that BF has at least."""
 
 
-def grids(ranks: Array, nodes: bool) -> dict[str, tuple[Array, Array]]:
+def grids(ranks: Array, nodes: Array) -> dict[str, tuple[Array, Array]]:
     """Parameters (g, 3) of the combinations of each shape, and their prior weights (g,).
 
-    `ranks` (u,): distinct numbers measured, ascending. `nodes`: whether the runs are on several numbers of nodes.
+    `ranks` (u,): distinct numbers measured, ascending. `nodes` (v,): distinct numbers of nodes.
     """
     low, high = float(ranks[0]), float(ranks[-1])
     between = np.sqrt(ranks[EACH_SIDE - 1 : -EACH_SIDE] * ranks[EACH_SIDE : len(ranks) - EACH_SIDE + 1])
     combinations = {CONSTANT: _mesh([0.0], [0.0], [0.0]), LEVELLING: _levelling(low, high)}
     growth = np.array([(r, e, 0.0) for e in POWERS for r in _rates(e)])
-    combinations |= {GROWTH: growth} | ({NODES: growth} if nodes else {})
+    combinations |= {GROWTH: growth}
+    if len(nodes) > 1:
+        combinations |= {NODES: growth, CONTENTION: _mesh(RATES, BEGINNING, nodes[:-1])}
     if high > low:
         combinations[KNEE] = _mesh(np.geomspace(low, high, KNEES + 1)[:-1], FULL, [0.0])
     if len(between):
@@ -101,6 +107,8 @@ def at(shape: str, parameters: Array, ranks: Array, nodes: Array, low: float) ->
         return np.asarray(np.log1p(np.expm1(-first) * left))
     if shape == STEP:
         return np.asarray(first * (ranks > second))
+    if shape == CONTENTION:
+        return np.asarray(np.log1p(first * np.maximum(nodes / third - 1, 0.0) ** second))
     if shape == KNEE:
         return np.asarray(second * np.log(np.maximum(ranks / first, 1.0)))
     return np.zeros((len(parameters), len(ranks)))
@@ -108,5 +116,5 @@ def at(shape: str, parameters: Array, ranks: Array, nodes: Array, low: float) ->
 
 def priors(shapes: Mapping[str, float], grid: Mapping[str, tuple[Array, Array]]) -> dict[str, float]:
     """Prior weights of the shapes that there are: growth over ranks and over nodes are one hypothesis."""
-    count = sum(name in grid for name in (GROWTH, NODES))
-    return {name: shapes[GROWTH] / count if name in (GROWTH, NODES) else shapes[name] for name in grid}
+    growing = [name for name in (GROWTH, NODES, CONTENTION) if name in grid]
+    return {name: shapes[GROWTH] / len(growing) if name in growing else shapes[name] for name in grid}

@@ -16,8 +16,8 @@ from ranksight.model.application.blocking_forms import at as shape_at
 from ranksight.model.application.comm_blocking import LIBRARY, SAME, STATED, Blocking, Taken
 from ranksight.model.priors import BLOCKING_SHAPES, CONTINUED
 
-MOST, LEAST_WEIGHT = 64, 1e-3
-"""Hypotheses of a kind that are kept at most, and their smallest posterior weight over the largest."""
+MOST, LEAST_WEIGHT = 128, 1e-4
+"""Hypotheses of a kind that stand for all, at most, and smallest posterior weight over the largest of a shape."""
 LARGEST = 4_000_000
 """Numbers of the matrices that are inverted at once."""
 
@@ -98,7 +98,7 @@ class _Learning:
         """Of each shape: parameters (g, 3), logarithms of their prior (g,), and f (g, u) at distinct ranks."""
         distinct, _ = self._distinct
         nodes = nodes_of(distinct, self.node)
-        combinations = grids(distinct, len(np.unique(nodes)) > 1)
+        combinations = grids(distinct, np.unique(nodes))
         share = priors(BLOCKING_SHAPES, combinations)
         return {
             name: (
@@ -117,15 +117,13 @@ class _Learning:
         for way in range(len(ways)):
             for shape, score in self._scores(ratio[way], error).items():
                 score = score + share[way]
-                best = np.argsort(-score.ravel(), kind="stable")[:MOST]
-                places += [(way, shape, *divmod(int(at), score.shape[1])) for at in best]
-                scores.append(score.ravel()[best])
+                likely = np.flatnonzero(score.ravel() > score.max() + np.log(LEAST_WEIGHT))
+                places += [(way, shape, *divmod(int(at), score.shape[1])) for at in likely]
+                scores.append(score.ravel()[likely])
         every = np.concatenate(scores)
-        weights = np.exp(every - special.logsumexp(every, axis=0))
-        best = np.argsort(-weights, kind="stable")[:MOST]
-        best = best[weights[best] >= LEAST_WEIGHT * weights[best[0]]]
+        best, weights = _resampled(np.exp(every - special.logsumexp(every, axis=0)))
         rows = []
-        for at, weight in zip(best.tolist(), (weights[best] / weights[best].sum()).tolist(), strict=True):
+        for at, weight in zip(best.tolist(), weights.tolist(), strict=True):
             way, shape, combination, departure = places[at]
             parameters = self._grids[shape][0][combination]
             rows.append(
@@ -159,6 +157,15 @@ class _Learning:
                 score[:, part] = share[:, None] + np.log(prior[part]) - 0.5 * likelihood
             scores[shape] = score - np.log(prior.sum())
         return scores
+
+
+def _resampled(weights: Array) -> tuple[Index, Array]:
+    """Some hypotheses that stand for all of them, and their weights: systematic resampling (Kitagawa 1996, *Journal of
+    Computational and Graphical Statistics* 5, 1), which keeps the spread of what the heaviest alone would narrow."""
+    cumulated = np.cumsum(weights) / weights.sum()
+    chosen = np.searchsorted(cumulated, (np.arange(MOST) + 0.5) / MOST)
+    distinct, count = np.unique(np.minimum(chosen, len(weights) - 1), return_counts=True)
+    return distinct, count / MOST
 
 
 def _continued(ways: Mapping[str, float], cost: Array) -> Array:

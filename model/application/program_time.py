@@ -122,8 +122,8 @@ def _with_waiting(equation: Application, exchanged: Exchanged, points: Array, co
     sent = equation.communication
     if sent is None or sent.replayed is None or sent.messages is None or equation.network is None:
         return exchanged
-    beyond, _ = replayed_seconds(sent.messages, equation.network, points, computing)
-    return mixed(sent.replayed, exchanged, beyond)
+    seconds, deviation = replayed_seconds(sent.messages, equation.network, points, computing)
+    return mixed(sent.replayed, exchanged, seconds[0], deviation[0])
 
 
 def _busiest(equation: Application, refined: Refined, timed: Mapping[str, int], points: Array, most: Array) -> Quantity:

@@ -2,8 +2,9 @@
 
     ln T_comm = (1 - w) ln (BF_comm sum of prices) + w ln T_replay,    w = e_p^2 / (e_p^2 + e_r^2)
 
-with e_p and e_r the errors (root mean square of logarithms) that each law has at runs that are predicted from those
-with fewer ranks, and at one more by chance. The replay is of :mod:`ranksight.model.messages.schedule`; what the slowest
+with e_p and e_r the errors (root mean square of logarithms) that each law has at all runs, and at one more by chance.
+Prices predict each run by the BF_comm of those with fewer ranks, and the first by a BF_comm of 1; replay has nothing to
+learn from runs. The replay is of :mod:`ranksight.model.messages.schedule`; what the slowest
 rank computes longer than the mean is T_imbalance in the program's time, and does not count as communication again.
 """
 
@@ -15,46 +16,54 @@ from dataclasses import replace
 import numpy as np
 
 from ranksight.comm.replay.machine import replay
-from ranksight.core.arrays import Array, log_ratio
+from ranksight.core.arrays import Array, log_ratio, ratio
 from ranksight.core.errors import RanksightError
 from ranksight.model.application.comm_blocking import Taken
 from ranksight.model.application.communication import Communication, Replay
 from ranksight.model.application.exchanged import Exchanged
 from ranksight.model.application.network import Network
 from ranksight.model.messages.message_model import Messages
-from ranksight.model.messages.schedule import dealt_out, schedule
+from ranksight.model.messages.schedule import dealt_out, drawn, schedule
 from ranksight.model.quantity import Quantity
 
-FEWEST = 2
-"""Numbers of ranks that a run is predicted from."""
 CHANCE = 0.1
 """Error of one more run, the same for both laws: few runs do not decide which law holds further on."""
+DRAWS = 4
+"""Ways in which ranks are dealt out more work that are replayed, where it goes by chance."""
 MOST_MESSAGES = 1 << 26
 """Ranks times ranks times calls of a step up to which a program is replayed for a prediction."""
 
 
-def replayed_seconds(messages: Messages, network: Network, points: Array, computing: Array) -> Array:
+def replayed_seconds(messages: Messages, network: Network, points: Array, computing: Array) -> tuple[Array, Array]:
     """Seconds (2, k) at `points` (k, m), where ranks compute `computing` (k,) on average: what the program takes beyond
-    its slowest rank's computation, and what a rank does not compute, mean over ranks.
+    its slowest rank's computation, and what a rank does not compute, mean over ranks; and the standard deviation of
+    their logarithms (2, k) by which ranks are dealt out more work.
 
     NaN where no order of calls is known, or it cannot be replayed.
     """
-    seconds = np.full((2, len(points)), np.nan)
+    seconds, deviation = np.full((2, len(points)), np.nan), np.zeros((2, len(points)))
     if messages.order is None:
-        return seconds
+        return seconds, deviation
     fabric, choice = network.fabric(), network.choice()
     for k, (point, mean) in enumerate(zip(points, computing.tolist(), strict=True)):
         try:
             table = messages.predict(point)
             if table.ranks**2 * len(messages.order.places) > MOST_MESSAGES or not np.isfinite(mean):
                 continue
-            each = dealt_out(messages.order, table.ranks, mean)
-            made = schedule(messages, table, each)
-            ran = replay(made.program, fabric, choice)
-            seconds[:, k] = ran.time * made.times - each.max(), ran.communication.mean() * made.times
+            by_draw = np.empty((2, DRAWS if drawn(messages.order, table.ranks) else 1))
+            for draw in range(by_draw.shape[1]):
+                each = dealt_out(messages.order, table.ranks, mean, draw)
+                made = schedule(messages, table, each)
+                ran = replay(made.program, fabric, choice)
+                by_draw[:, draw] = ran.time * made.times - each.max(), ran.communication.mean() * made.times
         except RanksightError:
             continue  # a table that is not predicted there, or an order that does not hold
-    return np.asarray(np.maximum(seconds, 0.0))
+        by_draw = np.maximum(by_draw, 0.0)
+        seconds[:, k] = by_draw.mean(axis=1)
+        if by_draw.shape[1] > 1:
+            scatter = by_draw.std(axis=1, ddof=1) * np.sqrt(1 + 1 / DRAWS)
+            deviation[:, k] = ratio(scatter, seconds[:, k], 0.0)
+    return seconds, deviation
 
 
 def weigh_replay(
@@ -65,7 +74,7 @@ def weigh_replay(
     computing: Array,
     uneven: Array,
 ) -> Replay | None:
-    """Weigh replay against BF_comm times prices; None where either cannot predict a run from those with fewer ranks.
+    """Weigh replay against BF_comm times prices; None where either predicts no run.
 
     `took`: what communication took at n configurations. `fit`: the law of prices from some of them. `computing` and
     `uneven` (n,): mean seconds that ranks compute there, and those that the slowest computes longer.
@@ -74,14 +83,13 @@ def weigh_replay(
         return None
     column = communication.functions.fitted.parameters.index("ranks")
     ranks, measured = took.points[:, column], np.nansum(np.exp(took.logs), axis=0) + uneven
-    _, predicted = replayed_seconds(communication.messages, network, took.points, computing)
+    predicted = replayed_seconds(communication.messages, network, took.points, computing)[0][1]
     errors: list[tuple[float, float]] = []
     for at in np.flatnonzero((measured > 0) & (predicted > 0)):
         fewer = ranks < ranks[at]
-        if len(np.unique(ranks[fewer])) < FEWEST:
-            continue
         part = replace(took, points=took.points[fewer], logs=took.logs[:, fewer], errors=took.errors[:, fewer])
-        prices = float(fit(part).exchanged(took.points[at][None], network).times.value.sum() + uneven[at])
+        law = fit(part) if fewer.any() else replace(communication, blocking=None)
+        prices = float(law.exchanged(took.points[at][None], network).times.value.sum() + uneven[at])
         if prices > 0:
             errors.append((float(np.log(prices / measured[at])), float(np.log(predicted[at] / measured[at]))))
     if not errors:
@@ -90,10 +98,11 @@ def weigh_replay(
     return Replay(by_prices / (by_prices + by_replay), float(np.sqrt(by_replay)))
 
 
-def mixed(law: Replay, exchanged: Exchanged, seconds: Array) -> Exchanged:
+def mixed(law: Replay, exchanged: Exchanged, seconds: Array, deviation: Array) -> Exchanged:
     """Times of operations with replay counted in: all of a configuration in the same proportion.
 
-    `seconds` (k,): seconds by replay; NaN where it does not answer.
+    `seconds` (k,): seconds by replay; NaN where it does not answer. `deviation` (k,): standard deviation of their
+    logarithm by chance.
     """
     times = exchanged.times
     total = times.value.sum(axis=0)
@@ -101,7 +110,7 @@ def mixed(law: Replay, exchanged: Exchanged, seconds: Array) -> Exchanged:
     weight = np.where(known & ~exchanged.measured, law.weight, 0.0)
     gap = np.where(known, log_ratio(np.where(known, seconds, 1.0), np.where(known, total, 1.0)), 0.0)
     # Where the laws differ, either may hold.
-    spread = np.sqrt((weight * law.error) ** 2 + weight * (1 - weight) * gap**2)
+    spread = np.sqrt((weight * np.hypot(law.error, deviation)) ** 2 + weight * (1 - weight) * gap**2)
     prices = Quantity.of_ends(times.value, times.lower, times.upper, times.level)
     prices = replace(prices, down=(1 - weight) * prices.down, up=(1 - weight) * prices.up)
     return replace(exchanged, times=times.having(prices.moved(weight * gap).wider(spread)))

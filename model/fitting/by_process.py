@@ -10,10 +10,11 @@ from dataclasses import replace
 import numpy as np
 
 from ranksight.core.arrays import Array, Mask
+from ranksight.core.mpi import communicates
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.fitting.outcome import seen_range, trained_range
 from ranksight.model.process.changepoint import FEWEST as CHANGEPOINTS_FROM
-from ranksight.model.process.changepoint import changepoints
+from ranksight.model.process.changepoint import changepoints, node_place
 from ranksight.model.process.fit import data_of, fit_process
 from ranksight.model.process.posterior import Process
 from ranksight.model.process.prevalence import learned
@@ -50,21 +51,26 @@ def fitted_by_process(series: Series, label: str, location: Location, domains: D
     """
     x = series.points[:, 0]
     domains = domains if series.parameters == ("ranks",) else None
-    if series.points.shape[1] > 1 or len(x) < CHANGEPOINTS_FROM:
+    messages = np.array([communicates(kernel) for kernel in series.kernels], dtype=bool)
+    node = bool(messages.any()) and node_place(np.sort(x), domains) > 0
+    if series.points.shape[1] > 1 or not (len(x) >= CHANGEPOINTS_FROM or node):
         return _fitted(series, label, location, domains)
     order = np.argsort(x)
-    breaks = changepoints(x[order], data_of(series.points, location).ordered(order), learned(), domains)
+    breaks = changepoints(x[order], data_of(series.points, location).ordered(order), learned(), domains, messages)
     rows = np.flatnonzero(~np.isnan(breaks))
     if not len(rows):
         return _fitted(series, label, location, domains)
     left = x[None] < breaks[:, None]
     above = _fitted(series, label, replace(location, repeats=np.where(left, 0.0, location.repeats)), domains)
     part = location.part(rows)
-    below = _fitted(series.select(rows), label, replace(part, repeats=np.where(left[rows], part.repeats, 0.0)), domains)
+    # Too few values have no function: all have one, which meets them.
+    enough = left[rows].sum(axis=1, keepdims=True) >= FEWEST
+    repeats = np.where(left[rows] | ~enough, part.repeats, 0.0)
+    below = _fitted(series.select(rows), label, replace(part, repeats=repeats), domains)
     above.trained[rows, :, 0] = below.trained[:, :, 0]
     above.seen[rows, 0] = np.minimum(above.seen[rows, 0], below.seen[:, 0])
     above.seen[rows, 1] = np.maximum(above.seen[rows, 1], below.seen[:, 1])
-    above.count[rows] += below.count
+    above.count[rows] = (part.repeats > 0).sum(axis=1)
     return replace(above, breaks=breaks[:, None], below=below, below_rows=rows)
 
 

@@ -18,7 +18,7 @@ from ranksight.core import limits
 from ranksight.core.arrays import Array, Index, Mask
 from ranksight.model.plaindata import Stored
 from ranksight.model.process.posterior import Process
-from ranksight.model.search.gridterms import GRID_TERMS
+from ranksight.model.search.terms import NUMBERED
 from ranksight.model.uncertainty.forecast import NO_DATA
 from ranksight.model.uncertainty.lasting import Lasting
 
@@ -123,7 +123,7 @@ class PlainColumns(Stored):
         grids = -self.terms.reshape(-1, 3)[:, 2]
         width = int(self.size.max(initial=1))
         return (
-            not ((grids > 0) & ((grids > len(GRID_TERMS)) | (grids != np.floor(grids)))).any()
+            not ((grids > 0) & ((grids > NUMBERED) | (grids != np.floor(grids)))).any()
             and bool((self.weight > 0).all())
             and all(_within(column, 0) for column in (self.variance, self.drift, self.count))
             and _within(self.freedom, 1)

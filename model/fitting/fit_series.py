@@ -11,7 +11,6 @@ from ranksight.core.arrays import Array, Index, Mask
 from ranksight.core.errors import InputError
 from ranksight.core.log import progress
 from ranksight.core.metrics import Kind
-from ranksight.core.mpi import is_call
 from ranksight.core.onethread import one_thread
 from ranksight.model import priors
 from ranksight.model.fitting.by_process import by_process, fitted_by_process
@@ -20,14 +19,12 @@ from ranksight.model.fitting.iterations import hidden_slope, lines
 from ranksight.model.fitting.outcome import Searched, fitted_from, joined
 from ranksight.model.search import shrinkage
 from ranksight.model.search.crosswise import LINE, Crossed
-from ranksight.model.search.guide import prefer
 from ranksight.model.search.offer import Offer
 from ranksight.model.search.problem import Problem
 from ranksight.model.search.regimes import without_first
 from ranksight.model.search.screening import Screened, evidence, keep
 from ranksight.model.search.segments import find as find_breaks
 from ranksight.model.series import noise
-from ranksight.model.series.computation import exchanging
 from ranksight.model.series.domains import Domains
 from ranksight.model.series.noise import Location
 from ranksight.model.series.reducing import Series
@@ -38,8 +35,6 @@ from ranksight.model.uncertainty.lasting import Lasting
 
 BATCH = 250_000
 """Hypotheses x series in memory at once."""
-TIMES = ("time", "mpi_time")
-"""Metrics of how long messages take."""
 MANY = 40_000
 """Series from which they are fitted share by share, which bounds memory and lets processes work at once."""
 
@@ -59,7 +54,6 @@ def fit_series(
     *,
     space: str | Offer = "default",
     over_repetitions: str = "auto",
-    guide: bool = True,
     intervals: bool = True,
     segments: bool = True,
     iterations: str | None = None,
@@ -78,8 +72,6 @@ def fit_series(
         Name of a search space (:data:`ranksight.model.spaces.SPACES`), or hypotheses of one's own.
     over_repetitions : str
         How repetitions become one value (:func:`ranksight.model.series.noise.locate`).
-    guide : bool
-        Let the forms of a kernel's requirements guide its times.
     intervals : bool
         Learn how far series drift from their functions beyond the range measured; without it intervals hold within.
     segments : bool
@@ -103,7 +95,7 @@ def fit_series(
     if len(series) >= MANY:
         from ranksight.model.fitting.parallel import fit_shares
 
-        settings = {"over_repetitions": over_repetitions, "guide": guide, "intervals": intervals, "segments": segments}
+        settings = {"over_repetitions": over_repetitions, "intervals": intervals, "segments": segments}
         settings |= {"iterations": iterations, "grid": grid, "domains": domains}
         return fit_shares(series, jobs, dask, space=space, **settings)
     sampled = series.sampled
@@ -118,15 +110,10 @@ def fit_series(
         by_the_process = fitted_by_process(series.select(parts[1]), str(space), location.part(parts[1]), domains)
         if answered.all():
             return by_the_process
-        rest = fit_series(
-            series.select(parts[0]), over_repetitions=over_repetitions, guide=guide, segments=segments, grid=grid
-        )
+        rest = fit_series(series.select(parts[0]), over_repetitions=over_repetitions, segments=segments, grid=grid)
         return join([rest, by_the_process], parts)
-    exchanges = _exchanges(series)
-    task = _Task(offered, series.points, groups, positive, exchanges, intervals, segments and line != 0, line, grid)
+    task = _Task(offered, series.points, groups, positive, intervals, segments and line != 0, line, grid)
     searched = task.search(location)
-    if guide:
-        searched = replace(searched, found=prefer(searched.found, series.kernels, series.metrics))
     if line is not None:
         searched.drift[:, line] = hidden_slope(series, searched.found, line)[:, None]
     label = space if isinstance(space, str) else "own"
@@ -167,7 +154,6 @@ def _two_sided(series: Series, label: str, location: Location, task: _Task, sear
             task,
             groups=_groups(some.metrics, sampled),
             positive=positive,
-            exchanges=task.exchanges[rows],
             segments=False,
         )
         sides.append((side_location, part.search(side_location)))
@@ -179,14 +165,6 @@ def _two_sided(series: Series, label: str, location: Location, task: _Task, sear
     location.repeats[rows] = above_location.repeats
     fitted = fitted_from(series, label, location, task.positive, together)
     return replace(fitted, breaks=breaks[:, None], below=below, below_rows=rows)
-
-
-def _exchanges(series: Series) -> Mask:
-    """Series (s,) of the times of all messages of a program, along its ranks; single operations have their own laws."""
-    if series.parameters != ("ranks",):
-        return np.zeros(len(series), dtype=bool)
-    kernels = exchanging(series)
-    return np.array([name in TIMES and kernel in kernels and not is_call(kernel) for kernel, name in series.keys])
 
 
 def _along(offered: Offer, line: int) -> Offer:
@@ -212,7 +190,7 @@ def _groups(metrics: tuple[str, ...], sampled: Mask) -> dict[Group, Index]:
 class _Batch:
     """Series of one metric that are fitted at once.
 
-    `base` (s,) is the variance of a configuration's value, `exchanges` (s,) says which are times of messages.
+    `base` (s,) is the variance of a configuration's value.
     """
 
     group: Group
@@ -220,7 +198,6 @@ class _Batch:
     location: Location
     positive: Mask
     base: Array
-    exchanges: Mask
 
 
 @dataclass(frozen=True)
@@ -231,7 +208,6 @@ class _Task:
     points: Array
     groups: Mapping[Group, Index]
     positive: Mask
-    exchanges: Mask
     intervals: bool
     segments: bool
     line: int | None = None
@@ -256,7 +232,7 @@ class _Task:
         parts = []
         for start in range(0, len(base), step):
             batch = order[start : start + step]
-            shares = location.part(batch), positive[batch], base[batch], self.exchanges[rows][batch]
+            shares = location.part(batch), positive[batch], base[batch]
             parts.append(self._batch(_Batch(group, kind, *shares)))
             progress(f"functions of {name}", start + len(batch), len(base))
         return joined(parts, np.argsort(order))
@@ -272,10 +248,6 @@ class _Task:
             self.learned[batch.group] = _Learned(common, every)
         else:
             shift = self.learned[batch.group].shift
-        if batch.exchanges.any():
-            shift = shift + priors.EXCHANGED_FORMS * np.outer(
-                batch.exchanges, shrinkage.falls_and_grows(problem, screened)
-            )
         score = shrinkage.shifted(score, shift)
         score = score + shrinkage.on_one_grid(problem, screened, score, self.grid)
         kept_forms = keep(problem, screened, score, v0, d0)

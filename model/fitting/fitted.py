@@ -15,6 +15,7 @@ from ranksight.core.errors import InputError
 from ranksight.core.metrics import metric
 from ranksight.core.onethread import one_thread
 from ranksight.model import priors
+from ranksight.model.fitting import compared_growth
 from ranksight.model.fitting.abstaining import abstain
 from ranksight.model.fitting.changing import changes
 from ranksight.model.fitting.columns import Columns
@@ -344,13 +345,11 @@ class Fitted(Keyed):
         return np.asarray((~rest | np.isinf(size)).any(axis=1) & (coefficients != 0))
 
     def notes(self, kernels: frozenset[str] | None = None) -> dict[int, str]:
-        """For times, how their growth compares with their kernel's requirements (:mod:`search.guide`).
+        """For times, how their growth compares with their kernel's requirements (:mod:`.compared_growth`).
 
         `kernels`: only of these; of all when not given.
         """
-        from ranksight.model.search.guide import notes
-
-        return notes(self.terms, self.members, self.weight, self.kernels, self.metrics, kernels)
+        return compared_growth.notes(self.terms, self.members, self.weight, self.kernels, self.metrics, kernels)
 
     def coefficients(self, i: int) -> list[tuple[str, float, float]]:
         """Term, coefficient and standard error of the leading hypothesis of series `i`; NaN where the function is

@@ -22,11 +22,13 @@ from ranksight.core.metrics import metric
 from ranksight.model import priors
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.search.crosswise import LINE
-from ranksight.model.search.guide import EXACT
 from ranksight.model.search.offer import Listed
 from ranksight.model.search.screening import Found
 from ranksight.model.search.terms import ONE, hypotheses
 from ranksight.model.series.reducing import Series
+
+EXACT = 0.02
+"""Relative leave-one-out error up to which a count is known."""
 
 
 def check(name: str | None, parameters: Sequence[str], points: Array) -> None:

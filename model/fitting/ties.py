@@ -42,7 +42,8 @@ def independent(points: Array, parameters: tuple[str, ...]) -> tuple[list[int], 
             off = np.abs(logs[:, -1] - design @ solution).max()
             if rank == design.shape[1] < len(points) and off <= EXACT * np.ptp(logs[:, -1]):
                 tie = np.zeros(1 + points.shape[1])
-                tie[0], tie[1 + at], tie[[1 + k for k in varied]] = solution[0], 1.0, -solution[1:]
+                # Powers are those of a law: what a solver leaves in the last digits is not printed.
+                tie[0], tie[1 + at], tie[[1 + k for k in varied]] = solution[0], 1.0, -np.round(solution[1:], 9)
                 ties.append(tie)
                 continue
         varied.append(at)

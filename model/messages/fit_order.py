@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,7 +14,7 @@ from ranksight.comm.costs.pointtopoint import SENDS
 from ranksight.core.arrays import Array, Ints, Mask, ratio
 from ranksight.core.experiment import Experiment, Run
 from ranksight.model.messages.entry import Entry
-from ranksight.model.messages.order import Order, Place, Sent
+from ranksight.model.messages.order import BY_CHANCE, BY_PLACE, BY_RANK, Order, Place, Sent
 from ranksight.model.messages.templates import (
     CallsOfRank,
     Template,
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 COLUMNS = ("rank", "kernel", "operation", "comm_size", "begin", "end", "bytes", "peer", "tag")
 RECEIVING = ("recv", "irecv", "mrecv", "imrecv", "sendrecv_recv", "sendrecv_replace_recv", "isendrecv_recv")
 COMPLETING = ("wait", "waitall", "waitany", "waitsome")
+UNLIKE, FEWEST_ALIKE = 0.2, 4
+"""Part of the variance over ranks that two runs may differ in where they compute alike, and how many ranks show it."""
 
 
 def fit_order(experiment: Experiment, entries: Sequence[Entry]) -> Order | None:
@@ -40,8 +43,40 @@ def fit_order(experiment: Experiment, entries: Sequence[Entry]) -> Order | None:
             continue
         order = _order(table, run, entries)
         if order is not None:
+            fewer = [one for one in runs if FEWEST_ALIKE <= one.configuration.get("ranks", 1) < order.ranks]
+            if fewer:
+                other = max(fewer, key=lambda one: one.configuration["ranks"])
+                table = experiment.table(other, "events", COLUMNS)
+                order = replace(order, pattern=pattern_of(_computed(table, other), order.uneven))
             return order
     return None
+
+
+def _computed(table: pd.DataFrame | None, run: Run) -> Array:
+    """Seconds (P,) that ranks of a run spend between their calls."""
+    if table is None:
+        return np.zeros(0)
+    calls = table[table["peer"].isna().to_numpy()]
+    of = (calls["end"] - calls["begin"]).groupby(calls["rank"].to_numpy()).sum()
+    span = calls.groupby("rank")["end"].max() - calls.groupby("rank")["begin"].min()
+    return (span - of).reindex(range(int(run.configuration["ranks"]))).to_numpy(dtype=float)
+
+
+def pattern_of(fewer: Array, more: Array) -> str:
+    """What computation goes with (:data:`.order.PATTERNS`), by that of a run of fewer ranks (n,) and of more (m,)."""
+    count = len(fewer)
+    if not FEWEST_ALIKE <= count < len(more) or not np.isfinite(fewer).all():
+        return BY_CHANCE
+    at = (np.arange(count) + 0.5) / count
+    stretched = np.interp(at, (np.arange(len(more)) + 0.5) / len(more), more)
+    measured = fewer / fewer.mean() if fewer.mean() > 0 else np.ones(count)
+    whole = ((measured - 1) ** 2).sum()
+    left = {
+        name: ((measured - other / other.mean()) ** 2).sum()
+        for name, other in ((BY_RANK, more[:count]), (BY_PLACE, stretched))
+    }
+    best = min(left, key=lambda name: left[name])
+    return best if left[best] < UNLIKE * whole else BY_CHANCE
 
 
 def _order(table: pd.DataFrame, run: Run, entries: Sequence[Entry]) -> Order | None:

@@ -45,6 +45,11 @@ class Sent(Row):
     count: int  # messages of a link
 
 
+BY_RANK, BY_PLACE, BY_CHANCE = PATTERNS = ("rank", "place", "chance")
+"""A rank computes as much at any number of ranks (its data, its core); as much as those around it in the domain; or
+neither is seen."""
+
+
 @dataclass(frozen=True)
 class Order(Stored):
     """Calls of a step."""
@@ -55,6 +60,8 @@ class Order(Stored):
     ranks: int  # of the run it was read from
     uneven: Array  # (n,): what ranks of that run compute over the mean, rank after rank
     jitter: float  # standard deviation of ln of a step's computation against the rank's mean, persistent part removed
+    pattern: str = BY_CHANCE
+    """What a rank's computation goes with, one of :data:`PATTERNS`."""
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Self:
@@ -75,4 +82,5 @@ class Order(Stored):
     def _fits(self) -> bool:
         n = len(self.places)
         inside = all(0 <= one.send < n and 0 <= one.receive < n and one.lag >= 0 for one in self.sent)
+        inside &= self.pattern in PATTERNS
         return inside and self.steps >= 1 and self.ranks >= 1 and all(place.of in KINDS for place in self.places)

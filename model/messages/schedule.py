@@ -13,7 +13,7 @@ from ranksight.core.arrays import Array, Ints, Mask, ratio
 from ranksight.core.errors import InsufficientError
 from ranksight.model.messages.fit_order import COMPLETING
 from ranksight.model.messages.message_model import Messages
-from ranksight.model.messages.order import Order, Place, Sent
+from ranksight.model.messages.order import BY_PLACE, BY_RANK, Order, Place, Sent
 from ranksight.model.messages.table import MessageTable, Row
 
 BLOCKING = ("send", "ssend", "bsend", "rsend")
@@ -261,17 +261,30 @@ def _assumed(table: MessageTable, computing: Array) -> Schedule:
     return Schedule(Program(ranks, (first, *calls), tuple(channels), repeated), whole / repeated, True)
 
 
-def dealt_out(order: Order | None, ranks: int, mean: float) -> Array:
+def drawn(order: Order | None, ranks: int) -> bool:
+    """Whether what each of `ranks` ranks computes is drawn by chance."""
+    if order is None or len(order.uneven) == ranks or order.pattern == BY_PLACE:
+        return False
+    return bool(np.std(order.uneven) >= EVEN)
+
+
+def dealt_out(order: Order | None, ranks: int, mean: float, draw: int = 0) -> Array:
     """Seconds that each rank computes, (P,), where their mean is `mean`: spread as the ranks of the traced run were.
 
-    On as many ranks the pattern is that of the run; on others ranks draw from its quantiles.
+    On as many ranks the pattern is that of the run. On others it is stretched where what ranks compute goes with their
+    place; else they draw from its quantiles, but for ranks of the run where each computes as much on any number.
+    `draw`: which of the draws.
     """
     if order is None or np.std(order.uneven) < EVEN:
         return np.full(ranks, mean)
     if len(order.uneven) == ranks:
         return np.asarray(mean * order.uneven)
-    spread = np.sort(order.uneven)
-    places = (np.arange(ranks) + 0.5) / ranks * len(spread) - 0.5
+    known = order.uneven[:ranks] if order.pattern == BY_RANK else order.uneven[:0]
+    spread = order.uneven if order.pattern == BY_PLACE else np.sort(order.uneven)
+    others = ranks - len(known)
+    places = (np.arange(others) + 0.5) / max(others, 1) * len(spread) - 0.5
     shares = np.interp(places, np.arange(len(spread)), spread)
-    shares = np.random.default_rng(SEED).permutation(shares)
+    if order.pattern != BY_PLACE:
+        shares = np.random.default_rng(SEED + draw).permutation(shares)
+    shares = np.concatenate([known, shares])
     return np.asarray(mean * shares / shares.mean())

@@ -6,7 +6,8 @@ two values has the odds
     E(values below) E(values from there on) c / (E(all values) n),    c = exp(:data:`priors.ANOTHER_REGIME`),
 
 n places being equally likely (product partitions: Barry and Hartigan 1993, *Journal of the American Statistical
-Association* 88, 309).
+Association* 88, 309). Of messages the place is known where it is known how many ranks fill a node: there c / n is the
+odds of :data:`priors.NODE_REGIMES`.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from ranksight.core import special
-from ranksight.core.arrays import Array
+from ranksight.core.arrays import Array, Mask
 from ranksight.model import priors
 from ranksight.model.process.prevalence import Prevalence
 from ranksight.model.process.solve import Data, evidence
@@ -26,13 +27,20 @@ FEWEST = 7
 """Values from which on changes are looked for."""
 
 
-def changepoints(x: Array, data: Data, prevalence: Prevalence, domains: Domains | None = None) -> Array:
+def changepoints(
+    x: Array, data: Data, prevalence: Prevalence, domains: Domains | None = None, messages: Mask | None = None
+) -> Array:
     """Values (s,) of the coordinate `x` (n,), in ascending order, from which on each series is another; NaN where it
-    stays what it is."""
+    stays what it is.
+
+    `domains`: how `x` ranks fill nodes. `messages` (s,): which series are times of messages.
+    """
     count = len(x)
     breaks = np.full(len(data.logs), np.nan)
-    places = range(EACH_SIDE, count - EACH_SIDE + 1)
-    if count < FEWEST:
+    places = list(range(EACH_SIDE, count - EACH_SIDE + 1)) if count >= FEWEST else []
+    of_messages = np.zeros(len(breaks), dtype=bool) if messages is None else messages
+    node = node_place(x, domains) if of_messages.any() else 0
+    if not places and not node:
         return breaks
     prevalence, members, at = prevalence.over(x, domains)
 
@@ -43,9 +51,21 @@ def changepoints(x: Array, data: Data, prevalence: Prevalence, domains: Domains 
         return np.asarray(special.logsumexp(joint.reshape(len(joint), -1), axis=1))
 
     whole = total(slice(None))
-    split = np.stack([total(slice(place)) + total(slice(place, None)) for place in places], axis=1)
-    odds = split - whole[:, None] + priors.ANOTHER_REGIME - np.log(len(places))
-    best = odds.argmax(axis=1)
-    certain = special.logsumexp(odds, axis=1) > 0
-    between = np.sqrt(x[1:] * x[:-1])[EACH_SIDE - 1 : count - EACH_SIDE]
-    return np.where(certain, between[best], breaks)
+    between = {place: np.sqrt(x[place] * x[place - 1]) for place in places}
+    odds = {place: np.full(len(breaks), priors.ANOTHER_REGIME - np.log(len(places))) for place in places}
+    if node:
+        assert domains is not None
+        between[node] = domains.ranks_per_node + 1.0
+        one, step, separate = priors.NODE_REGIMES.values()
+        unknown = odds.get(node, np.full(len(breaks), -np.inf))
+        odds[node] = np.where(of_messages, np.log((step + separate) / one), unknown)
+    split = np.stack([total(slice(place)) + total(slice(place, None)) + odds[place] for place in odds], axis=1)
+    split -= whole[:, None]
+    best = np.array([between[place] for place in odds])[split.argmax(axis=1)]
+    return np.where(special.logsumexp(split, axis=1) > 0, best, breaks)
+
+
+def node_place(x: Array, domains: Domains | None) -> int:
+    """Number of values of `x` (n,), ascending, that are on one node, where enough are on more; else 0."""
+    within = 0 if domains is None else int(np.searchsorted(x, domains.ranks_per_node, side="right"))
+    return within if len(x) - within >= EACH_SIDE else 0

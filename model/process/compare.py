@@ -15,6 +15,8 @@ from ranksight.model.process.solve import Data, evidence, smoothed
 
 MEANS = 24
 """Means of a series that are compared under all covariances: those best under few."""
+ODD = 32
+"""Means that are compared with odd runs: so many of the best, and of those that are best where runs scatter most."""
 SMOOTHING = np.array([(0.03, slope, 0.0, jobs) for slope in (0.1, 0.4) for jobs in (0.0, 0.01, 0.03, 0.1, 0.3)])
 """Covariances, in the order of their parts, under which values are smoothed to find where means are compared."""
 
@@ -57,29 +59,37 @@ class Hypotheses:
 
 
 def compared(data: Data, at: Array, members: Index, prevalence: Prevalence) -> Hypotheses:
-    """Every mean of `members` (h, q) over terms `at` (t, n) under few covariances, with every run as odd as it may be;
-    the means that are best so, where no run is odd, under all covariances."""
+    """Every mean of `members` (h, q) over terms `at` (t, n) under few covariances; those that are best, or best where
+    runs scatter most, with every run as odd as it may be; and the best where no run is odd under all covariances."""
     coarse, count = prevalence.coarse, len(data.logs)
+    scores = evidence(data, at, members, coarse.scales) + coarse.joint
+    total = special.logsumexp(scores, axis=2)
     kind, place, odds = prevalence.odd(data.u)
-    varied = data.part(np.repeat(np.arange(count), len(kind))).odd(np.tile(kind, count), np.tile(place, count))
-    prior = odds[:, None, None] + coarse.joint
+    best = _largest(total, MEANS)
+    usual = under_all(data, at, members[best], odds[0] + prevalence.joint[best], prevalence, best)
+    if len(kind) == 1:
+        return usual
+    some = np.concatenate([_largest(total, ODD), _largest(scores[..., coarse.scales[:, -1].argmax()], ODD)], axis=1)
+    some.sort(axis=1)
+    repeated = np.concatenate([np.zeros((count, 1), dtype=bool), some[:, 1:] == some[:, :-1]], axis=1)
+    kind, place, odds = kind[1:], place[1:], odds[1:]
+    series = np.repeat(np.arange(count), len(kind))
+    varied = data.part(series).odd(np.tile(kind, count), np.tile(place, count))
+    prior = odds[:, None, None] + coarse.joint[some][:, None]
     # A run is slowed where runs scatter: elsewhere a curve of another form would be taken for it.
-    prior = np.where((kind[:, None, None] > 0) & (coarse.scales[:, -1] < SCATTERED), -np.inf, prior)
-    scores = evidence(smoothed(varied, SMOOTHING), at, members, coarse.scales).reshape(count, *prior.shape) + prior
-    total = special.logsumexp(np.moveaxis(scores, 2, 1).reshape(count, len(members), -1), axis=2)
-    best = np.argpartition(-total, min(MEANS, len(members)) - 1, axis=1)[:, :MEANS]
+    prior = np.where((coarse.scales[:, -1] < SCATTERED) | repeated[:, None, :, None], -np.inf, prior)
+    odd = evidence(smoothed(varied, SMOOTHING), at, members[some][series], coarse.scales).reshape(prior.shape) + prior
     parts = (
-        under_all(data, at, members[best], odds[0] + prevalence.joint[best], prevalence, best),
-        Hypotheses.over(
-            scores[:, 1:],
-            prior[1:],
-            np.arange(len(members))[:, None],
-            kind[1:, None, None],
-            place[1:, None, None],
-            coarse.scales,
-        ),
+        usual,
+        Hypotheses.over(odd, prior, some[:, None, :, None], kind[:, None, None], place[:, None, None], coarse.scales),
     )
     return Hypotheses.joined(parts)
+
+
+def _largest(scores: Array, count: int) -> Index:
+    """Places (s, count) of the largest of `scores` (s, h)."""
+    count = min(count, scores.shape[1])
+    return np.argpartition(-scores, count - 1, axis=1)[:, :count]
 
 
 def under_all(

@@ -13,7 +13,7 @@ from functools import lru_cache
 import numpy as np
 
 from ranksight.core.arrays import Array, Index, Mask
-from ranksight.model.search.terms import ONE, Factor, write_term
+from ranksight.model.search.terms import LEVELLING, ONE, Factor, write_term
 from ranksight.model.series.domains import Domains
 from ranksight.model.spaces.default import GROWING, STEEP
 
@@ -43,7 +43,8 @@ def along_one() -> tuple[Array, Index]:
     pairs += [(power(-1), term) for term in SLOWER]
     growth = [(power(0, 1), term) for term in (power(1 / 2), power(1), power(2))]
     growth += [(power(1), power(2)), (power(1), power(3)), (power(2), power(3)), (power(1), power(1, 1))]
-    several = [*single, *with_constant, *pairs, *growth, *((ONE, *pair) for pair in pairs + growth)]
+    levels = [(first, term) for first in (ONE, *DIVIDED) for term in LEVELLING]
+    several = [*single, *with_constant, *levels, *pairs, *growth, *((ONE, *pair) for pair in pairs + growth)]
     names = list(dict.fromkeys(term for mean in several for term in mean))
     members = np.full((len(several), 3), -1, dtype=np.intp)
     for row, mean in enumerate(several):

@@ -6,14 +6,14 @@ measured range and :data:`BEYOND` times its end, with its largest difference fro
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ranksight.core.arrays import Array, Index
 from ranksight.model.process.means import along_one
 from ranksight.model.process.posterior import Process
-from ranksight.model.search.terms import growth, values
+from ranksight.model.search.terms import LEVELLING, LEVELS, ONE, growth, values
 
 BEYOND = 16.0
 """Factor of the largest measured value up to which the printed function holds."""
@@ -52,7 +52,7 @@ def shown(process: Process) -> Shown:
     batches = np.array_split(np.arange(len(process)), max(1, -(-len(process) // BATCH)))
     nearest = [_nearest(medians[batch], at, members[batch] if several else members[None], place) for batch in batches]
     listed = Shown(terms, *(np.concatenate(each) for each in zip(*nearest, strict=True)))
-    return listed if several else _with_powers(np.log(points[:, 0]), medians, listed)
+    return listed if several else _with_powers(np.log(points[:, 0]), medians, _in_powers(listed, order))
 
 
 def _points(process: Process) -> Array:
@@ -61,6 +61,28 @@ def _points(process: Process) -> Array:
     low, high = process.points.min(axis=0), BEYOND * process.points.max(axis=0)
     axes = [np.geomspace(a, b, POINTS[count - 1]) for a, b in zip(low, high, strict=True)]
     return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, count)
+
+
+def _in_powers(listed: Shown, order: list[int]) -> Shown:
+    """The same with b (1 - x^-a) written as b - b x^-a, in powers alone; `order` of the terms' growth."""
+    whole = np.zeros((len(listed.members), len(listed.terms)))
+    rows = np.broadcast_to(np.arange(len(whole))[:, None], listed.members.shape)
+    used = listed.members >= 0
+    whole[rows[used], listed.members[used]] = listed.coefficients[used]
+    named = {tuple(term[0]): place for place, term in enumerate(listed.terms.tolist())}
+    for factor, exponent in zip(LEVELLING, LEVELS, strict=True):
+        level = whole[:, named[factor]].copy()
+        whole[:, named[ONE]] += level
+        whole[:, named[(-exponent, 0.0, 0.0)]] -= level
+        whole[:, named[factor]] = 0.0
+    powers = np.array([place for place in order if tuple(listed.terms[place, 0]) not in LEVELLING])
+    whole = whole[:, powers]
+    # What is taken off comes last.
+    members = np.argsort(np.where(whole == 0, 2, whole < 0), axis=1, kind="stable")[:, : listed.members.shape[1]]
+    coefficients = np.take_along_axis(whole, members, axis=1)
+    return replace(
+        listed, terms=listed.terms[powers], members=np.where(coefficients == 0, -1, members), coefficients=coefficients
+    )
 
 
 def _with_powers(logs: Array, medians: Array, listed: Shown) -> Shown:

@@ -126,14 +126,6 @@ def on_one_grid(
     return np.asarray(np.log(np.einsum("ds,dsh->sh", share / share.sum(axis=0), factor)))
 
 
-def falls_and_grows(problem: Problem, screened: Screened) -> Mask:
-    """Which of the hypotheses (h,) common to all series have a term that falls and one that grows."""
-    if screened.choice is not None:
-        return np.zeros(0, dtype=bool)
-    order = np.where(screened.members >= 0, problem.basis.order(screened.members), 0.0)
-    return np.asarray((order < 0).any(axis=1) & (order > 0).any(axis=1))
-
-
 def of(shift: Array, rows: Index) -> Array:
     """What is added to the evidence of some series."""
     return shift if len(shift) == 1 else shift[rows]

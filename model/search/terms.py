@@ -2,7 +2,8 @@
 
 A *factor* of one parameter x is ``x**i * log2(x)**j * 2**(e * x)``, the triple (i, j, e). Where e is below zero the
 parameter is the number of ranks, and the factor the term number -e of a process grid, which grows as ``x**i *
-log2(x)**j`` (:mod:`ranksight.model.search.gridterms`). A *term* is the product of one factor a parameter, an (m, 3)
+log2(x)**j`` (:mod:`ranksight.model.search.gridterms`); numbers after the last of these are of :data:`LEVELLING`. A
+*term* is the product of one factor a parameter, an (m, 3)
 array; the constant is all zeros. A *hypothesis* is a sum of terms with free coefficients. Nothing here is ever a string
 that is evaluated.
 """
@@ -23,6 +24,12 @@ Factor = tuple[float, float, float]
 ONE: Factor = (0.0, 0.0, 0.0)
 ON_GRIDS: tuple[Factor, ...] = tuple((each.power, each.log, -1.0 - at) for at, each in enumerate(GRID_TERMS))
 """The factors of process grids."""
+LEVELS = (1.0, 1 / 2, 1 / 3)
+"""Powers a with which growth levels off: what others have of everything, neighbours on a grid whose domain ends."""
+LEVELLING: tuple[Factor, ...] = tuple((0.0, 0.0, -1.0 - len(GRID_TERMS) - at) for at in range(len(LEVELS)))
+"""The factors ``1 - x^-a`` of each of these powers, zero below one."""
+NUMBERED = len(GRID_TERMS) + len(LEVELS)
+"""Factors that are known by a number."""
 SEARCHED: Mapping[Factor, GridTerm] = {
     factor: each for factor, each in zip(ON_GRIDS, GRID_TERMS, strict=True) if each.searched
 }
@@ -104,14 +111,28 @@ def log_terms(terms: Array, points: Array) -> tuple[Array, Array]:
             i, j, e = (terms[..., axis, part, None] for part in range(3))
             number = -e[..., 0]
             if (gridded := number > 0).any():
-                with_sides = np.log(grid_values(x))[number[gridded].astype(np.intp) - 1]
-                i, j, e = (np.where(gridded[..., None], 0.0, part) for part in (i, j, e))
+                with_sides = np.log(_numbered(x, number[gridded].astype(np.intp) - 1))
+                # How a grid's term grows is of no account for its value; levelling ones may be multiplied by powers.
+                on_grid = (gridded & (number <= len(GRID_TERMS)))[..., None]
+                i, j, e = np.where(on_grid, 0.0, i), np.where(on_grid, 0.0, j), np.where(gridded[..., None], 0.0, e)
                 size[gridded] += with_sides
             power = np.where(i != 0, i * natural, 0.0)
             size += np.where(power == np.inf, np.nan, power) + np.where(e != 0, e * x * np.log(2.0), 0.0)
             size += np.where(j != 0, j * np.where((j != 0) & (x > 0), logs, np.nan), 0.0)
             sign = np.where((j % 2 == 1) & (binary < 0), -sign, sign)
     return size, sign
+
+
+def _numbered(x: Array, numbers: Index) -> Array:
+    """Values (k, n) of the factors with `numbers` (k,), from zero on, at x (n,)."""
+    table = np.empty((len(numbers), len(x)))
+    powers = numbers - len(GRID_TERMS)
+    grids = powers < 0
+    if grids.any():
+        table[grids] = grid_values(x)[numbers[grids]]
+    levels = np.array(LEVELS)[powers[~grids]]
+    table[~grids] = np.maximum(1 - np.maximum(x, 1.0) ** -levels[:, None], 0.0)
+    return table
 
 
 def values(terms: Array, points: Array) -> Array:
@@ -126,8 +147,7 @@ def write_term(term: Array, parameters: Sequence[str]) -> str:
     parts = []
     for (i, j, e), name in zip(term, parameters, strict=True):
         if e < 0:
-            grid = GRID_TERMS[int(-e) - 1]
-            parts.append(f"({grid.text} on a {grid.dimensions}-d grid)")
+            parts.append(_numbered_text(int(-e) - 1, name))
             continue
         if i:
             parts.append(name if i == 1 else f"{name}^{_exponent(i)}")
@@ -136,6 +156,13 @@ def write_term(term: Array, parameters: Sequence[str]) -> str:
         if e:
             parts.append(f"2^({'' if e == 1 else _exponent(e) + ' '}{name})")
     return " * ".join(parts)
+
+
+def _numbered_text(number: int, name: str) -> str:
+    if number >= len(GRID_TERMS):
+        return f"(1 - {name}^{_exponent(-LEVELS[number - len(GRID_TERMS)])})"
+    grid = GRID_TERMS[number]
+    return f"({grid.text} on a {grid.dimensions}-d grid)"
 
 
 def _exponent(value: float) -> str:

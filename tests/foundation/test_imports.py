@@ -41,7 +41,6 @@ IN_FUNCTIONS = {
     # What a model answers seldom is loaded when it is asked.
     "model.fitted_model": {"analysis.diagnosis.diagnosing", "model.function_table", "model.notes", "model.resource.cycle_times",
                     "model.fitting.ties", "model.energy.predicted"},
-    "model.fitting.fitted": {"model.search.guide"},
     "model.fitting.fit_series": {"model.fitting.parallel"},
 }  # fmt: skip
 """Imports within functions, by file; those of `cli` are not listed, as a verb loads what it needs when it runs."""

@@ -9,12 +9,23 @@ import pytest
 
 from ranksight.core import special
 from ranksight.core.errors import InputError
-from ranksight.model.application.blocking_forms import CONSTANT, GROWTH, KNEE, LEVELLING, NODES, STEP, at, grids
+from ranksight.model.application.blocking_forms import (
+    CONSTANT,
+    CONTENTION,
+    GROWTH,
+    KNEE,
+    LEVELLING,
+    NODES,
+    STEP,
+    at,
+    grids,
+)
 from ranksight.model.application.comm_blocking import STATED, Blocking, Taken
 from ranksight.model.application.fit_blocking import fit_blocking
 
 RANKS = np.array([4.0, 8.0, 16.0, 32.0, 64.0])
 FAR = np.array([256.0, 1024.0])
+ONE_NODE = np.ones(1)
 Form = Callable[[np.ndarray], np.ndarray]
 TRUTHS: dict[str, Form] = {
     "logarithm": lambda p: 0.4 + 0.3 * np.log2(p),
@@ -57,6 +68,26 @@ def test_shapes_go_on_beyond_the_runs(name: str, node: float) -> None:
     assert (np.abs(np.log(middle / truth(FAR))) < float(special.ndtri(0.95)) * deviation).all()
 
 
+@pytest.mark.parametrize("begins", [1, 2])
+@pytest.mark.parametrize("power", [0.3, 0.5, 0.9])
+def test_contention_begins_at_a_node(power: float, begins: int) -> None:
+    """Links that only ranks of other nodes share: nothing shows them until there are `begins` nodes."""
+    node, nodes, far = 24.0, np.array([1.0, 2.0, 4.0, 6.0, 8.0]), 24.0 * np.array([16.0, 32.0])
+
+    def contention(p: np.ndarray) -> np.ndarray:
+        return 0.7 * (1 + 0.6 * np.maximum(p / node / begins - 1, 0.0) ** power)
+
+    middle, deviation = predicted(blocking(contention, node, node * nodes), far)
+    np.testing.assert_allclose(middle, contention(far), rtol=0.1)
+    assert (np.abs(np.log(middle / contention(far))) < float(special.ndtri(0.95)) * deviation).all()
+
+
+def test_many_likely_hypotheses_keep_their_spread() -> None:
+    """Two runs leave the power of contention open: what is kept of the hypotheses is no narrower than they are."""
+    _, deviation = predicted(blocking(lambda p: np.where(p > 16, 1.5, 1.0), 16.0, np.array([16.0, 32.0])), FAR[:1])
+    assert 0.2 < deviation[0] < 1.5
+
+
 def test_a_power_stays_a_power() -> None:
     middle, _ = predicted(blocking(lambda p: 1.5 * (p / 32) ** 0.25), FAR)
     assert middle == pytest.approx(1.5 * (FAR / 32) ** 0.25, rel=0.05)
@@ -97,19 +128,19 @@ def test_runs_inside_a_node_do_not_spoil_those_beyond() -> None:
 def test_shapes_are_one_at_the_fewest_ranks_and_never_negative() -> None:
     ranks = np.array([4.0, 9.0, 16.0, 25.0, 1e6])
     nodes = np.ceil(ranks / 8)
-    for name, (parameters, weight) in grids(ranks[:4], nodes=True).items():
+    for name, (parameters, weight) in grids(ranks[:4], np.unique(nodes[:4])).items():
         values = at(name, parameters, ranks, nodes, 4.0)
         assert np.isfinite(values).all(), name
         assert weight.sum() == pytest.approx(1.0)
-        if name in (CONSTANT, GROWTH, NODES, STEP, KNEE):
+        if name in (CONSTANT, GROWTH, NODES, STEP, KNEE, CONTENTION):
             assert values[:, 0] == pytest.approx(np.zeros(len(values))), name
 
 
 def test_a_step_needs_two_runs_on_each_side() -> None:
-    assert STEP not in grids(np.array([4.0, 8.0, 16.0]), nodes=False)
-    assert grids(RANKS, nodes=False)[STEP][0][:, 1].min() > 8
-    assert LEVELLING in grids(np.array([4.0]), nodes=False)
-    assert KNEE not in grids(np.array([4.0]), nodes=False)
+    assert STEP not in grids(np.array([4.0, 8.0, 16.0]), ONE_NODE)
+    assert grids(RANKS, ONE_NODE)[STEP][0][:, 1].min() > 8
+    assert LEVELLING in grids(np.array([4.0]), ONE_NODE)
+    assert KNEE not in grids(np.array([4.0]), ONE_NODE)
 
 
 def test_the_file_keeps_all() -> None:

@@ -160,21 +160,6 @@ def test_times_are_compared_with_their_requirements(fitted: Fitted) -> None:
     assert said[3].startswith("grows faster than every requirement")
 
 
-def test_requirement_guides_the_form_of_a_noisy_time() -> None:
-    generator = np.random.default_rng(12)
-    count, right = 60, {True: 0, False: 0}
-    work = 10 * X * np.log2(X)
-    values = np.empty((2 * count, 5, 3))
-    values[:count] = work[None, :, None]
-    values[count:] = (1e-3 * work + 1e-3)[None, :, None] * (1 + 0.2 * generator.uniform(-1, 1, (count, 5, 3)))
-    names = tuple(f"k{i}" for i in range(count)) * 2
-    series = Series(("p",), X[:, None], values, names, ("instructions",) * count + ("time",) * count)
-    for guide in (True, False):
-        fitted = fit_series(series, guide=guide, intervals=False)
-        right[guide] = sum(fitted.formula(i).endswith("p * log2(p)") for i in range(count, 2 * count))
-    assert right[True] > right[False]
-
-
 def test_verification_keeps_the_largest_back() -> None:
     series = _one((3 + 2 * X) * 1.0, "visits")
     checked = verify_largest(series)

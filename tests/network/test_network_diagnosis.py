@@ -20,8 +20,10 @@ from ranksight.comm.network import NetworkParameters, Piecewise
 from ranksight.comm.replay.machine import replay
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import Experiment, Run
+from ranksight.model.application.replayed import replayed_seconds
 from ranksight.model.assembly import assemble
 from ranksight.model.messages.fit_messages import fit_messages
+from ranksight.model.messages.message_model import Messages
 from ranksight.model.messages.schedule import dealt_out, schedule
 from ranksight.platforms import load
 from ranksight.reports.html.context import Context
@@ -131,6 +133,29 @@ def test_a_halo_with_a_sum_keeps_its_order_and_its_steps(tmp_path):
     found = replay(made.program, FLAT, {"allreduce": "recursive_doubling"})
     exchange = LATENCY + 2 * SIZE * G  # two messages share the adapter
     assert found.time == pytest.approx(STEPS * (WORK + exchange + 4 * (LATENCY + 8 * G)), rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("work", "pattern"),
+    [
+        (lambda rank, ranks: WORK * (1 + 0.1 * (rank * 0.618 % 1)), "rank"),
+        (lambda rank, ranks: WORK * (1 + 0.2 * (rank + 0.5) / ranks), "place"),
+        (lambda rank, ranks: WORK * (1 + 0.1 * (rank * rank * ranks * 0.618 % 1)), "chance"),
+    ],
+)
+def test_imbalance_goes_with_the_rank_or_its_place_or_neither(tmp_path, work, pattern):
+    messages = fit_messages(traced(tmp_path / "e", halo, (8, 16), work))
+    assert messages is not None
+    assert messages.order is not None
+    assert messages.order.pattern == pattern
+    shares = dealt_out(messages.order, 64, 1.0)
+    true = np.array([work(rank, 64) for rank in range(64)])
+    assert shares.mean() == pytest.approx(1.0)
+    assert shares.std() == pytest.approx(true.std() / true.mean(), rel=0.25)
+    if pattern == "place":
+        assert shares == pytest.approx(true / true.mean(), rel=0.02)
+    if pattern == "rank":
+        assert shares[:16] / shares[0] == pytest.approx(true[:16] / true[0], rel=1e-3)
 
 
 def test_without_an_event_trace_the_order_is_assumed(tmp_path):
@@ -257,6 +282,32 @@ def test_more_ranks_than_the_network_holds_are_refused(model):
         diagnose_network(model[0], np.array([128.0]))
 
 
+def test_work_that_is_dealt_out_by_chance_widens_the_prediction(model):
+    """At as many ranks as were traced nothing is drawn."""
+    equation = model[0].equation
+    messages = equation.communication.messages
+    points, computing = np.array([[16.0], [64.0]]), np.full(2, STEPS * WORK)
+    drawn = replace(messages, order=replace(messages.order, pattern="chance"))
+    seconds, deviation = replayed_seconds(drawn, equation.network, points, computing)
+    assert (seconds > 0).all()
+    assert (deviation[:, 0] == 0).all()
+    assert (deviation[:, 1] > 0).all()
+    even = replace(drawn, order=replace(messages.order, uneven=np.ones(16)))
+    assert (replayed_seconds(even, equation.network, points, computing)[1] == 0).all()
+
+
+@pytest.mark.parametrize(("ranks", "words"), [(65, "holds 64 nodes"), (1 << 27, "too many to replay")])
+def test_what_cannot_be_replayed_is_refused_before_its_messages_are_laid_out(model, monkeypatch, ranks, words):
+    """Messages of that many ranks may not fit into memory."""
+
+    def laid_out(*_):
+        raise AssertionError("messages were predicted")
+
+    monkeypatch.setattr(Messages, "predict", laid_out)
+    with pytest.raises(InputError, match=words):
+        diagnose_network(model[0], np.array([float(ranks)]))
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("smpicc") is None, reason="SimGrid's smpicc is missing: apt install libsimgrid-dev")
 def test_a_simulated_all_to_all_on_a_tapered_tree(tmp_path):
@@ -267,4 +318,4 @@ def test_a_simulated_all_to_all_on_a_tapered_tree(tmp_path):
     prepare(tmp_path)
     (row,) = compare(tmp_path, "fat tree", 4, "alltoall", (64,))
     assert abs(row["replay %"]) < 15
-    assert abs(row["prices, no topology %"]) > abs(row["replay %"])
+    assert abs(row["predict, no topology %"]) > abs(row["replay %"])

@@ -18,6 +18,7 @@ from ranksight.comm.topology.shape import Topology
 from ranksight.core.errors import InputError
 
 LATENCY, G = 2e-6, 1e-9
+SIZE_OF_TWO = 4e4
 FLAT = Fabric.flat(NetworkParameters.linear(LATENCY, G))
 
 
@@ -167,6 +168,31 @@ def test_messages_of_a_switch_share_its_way_up():
     # Placed so that partners share a switch, they do not.
     near = (rank % 4) * 4 + rank // 4
     assert replay(program, fabric, places=near).time == pytest.approx(LATENCY + 1e6 * G)
+
+
+def test_what_a_stream_does_not_take_is_no_traffic():
+    """Two messages of a rank share its adapter for what they take of a stream; the rest passes beside the other."""
+    stream = Piecewise((0,), (0.0,), (G,))
+    link = replace(NetworkParameters.linear(LATENCY, 3 * G), gap=stream)
+    shaped = Fabric(None, link, 1, topology=Topology("fat tree", (16,), 1 / G))
+    one, two = (Channel(np.zeros(n, int), np.arange(1, n + 1), np.full(n, SIZE_OF_TWO)) for n in (1, 2))
+    calls = tuple(Call(what, "k", f"MPI_{what}", channel=0) for what in ("post", "send", "receive", "complete"))
+    of_one, of_two = (replay(Program(3, calls, (each,)), shaped).time for each in (one, two))
+    assert of_one == pytest.approx(LATENCY + 3 * G * SIZE_OF_TWO)
+    assert of_two == pytest.approx(LATENCY + (3 + 1) * G * SIZE_OF_TWO)
+
+
+def test_who_waits_for_several_waits_for_the_last_that_is_sent():
+    """The last message sent is short, and comes before a long one that was sent earlier."""
+    source, target, size = np.array([1, 2]), np.array([0, 0]), np.array([1e6, 8.0])
+    late = np.array([0.0, 1e-4, 3e-4])
+    calls = (
+        Call("compute", "k", seconds=late),
+        *(Call(what, "k", f"MPI_{what}", channel=0) for what in ("post", "send", "receive", "complete")),
+    )
+    replayed = replay(Program(3, calls, (Channel(source, target, size),)), FLAT)
+    assert replayed.time > 1e-3
+    assert replayed.waits["k", "late sender"][0] == pytest.approx(3e-4)
 
 
 def test_a_wave_does_not_share_what_it_passes_one_after_the_other():

@@ -125,6 +125,21 @@ def test_what_is_printed_is_what_predicts() -> None:
     assert (process.difference < 0.03).all()
 
 
+@pytest.mark.parametrize("level", [lambda p: 1 - 1 / p, lambda p: 1 - p**-0.5, lambda p: p / (p + 2), np.tanh])
+def test_growth_that_levels_off_ends(level) -> None:
+    """Of a ring, of neighbours at the end of a grid, and of forms that no mean has; the limit is printed as such."""
+    times = (8 + 6 * level(X)) * np.exp(0.003 * np.random.default_rng(3).normal(size=5))
+    fitted = _fit(times[None, :, None])
+    far = np.array([64.0, 256.0])
+    answer, true = fitted.predict(far[:, None]), 8 + 6 * level(far)
+    assert (np.abs(answer.value[0] / true - 1) < [0.06, 0.15]).all()
+    assert (answer.lower[0] < true).all()
+    assert (answer.upper[0] > true).all()
+    (process,) = fitted.processes
+    printed = fitted.at_training(far[:, None]) / np.exp(process.medians(far[:, None]))
+    assert printed == pytest.approx(1, abs=process.difference[0] + 0.005)
+
+
 def test_a_change_within_the_range_is_followed_beyond_it() -> None:
     x = 2.0 ** np.arange(10)
     times = np.where(x < 12, 100 / x, 900 / x)[None, :, None]
@@ -135,6 +150,27 @@ def test_a_change_within_the_range_is_followed_beyond_it() -> None:
     assert fitted.predict(np.array([[3.0]])).value[0, 0] == pytest.approx(100 / 3, rel=0.05)
     smooth = data_of(x[:, None], locate((100 / x + 3)[None, :, None], points=x[:, None]))
     assert np.isnan(changepoints(x, smooth, learned())).all()
+
+
+def test_messages_within_a_node_do_not_spoil_those_beyond() -> None:
+    """Runs on one node follow a law of their own in times of messages beyond_only, and where the node's size is known."""
+    x = np.array([8.0, 16.0, 32.0, 64.0, 128.0])
+    times = np.where(x <= 16, 0.4 * (x / 8) ** 1.2, 3.0 * (1 + 0.3 * np.log2(x / 16)))
+    node, far = Domains.inferred(16, ranks_per_node=16), np.array([[512.0]])
+    two = Series(("ranks",), x[:, None], np.stack([times, times])[:, :, None], ("MPI_Bcast", "solve"), ("time", "time"))
+    fitted = fit_series(two, domains=node)
+    beyond = Series(("ranks",), x[2:, None], times[None, 2:, None], ("MPI_Bcast",), ("time",))
+    assert fitted.breaks is not None
+    assert fitted.breaks[0, 0] == 17
+    assert np.isnan(fitted.breaks[1]).all()
+    beyond_only = fit_series(beyond, domains=node).predict(far)
+    assert fitted.predict(far).value[0] == pytest.approx(beyond_only.value[0], rel=0.05)
+    assert fitted.predict(far).value[0] == pytest.approx(3.0 * (1 + 0.3 * 5), rel=0.2)
+    assert fitted.predict(np.array([[8.0]])).status[0, 0] == 0
+    assert fit_series(two).breaks is None
+    one_law = (0.5 + 0.2 * np.log2(x))[None, :, None]
+    same = Series(("ranks",), x[:, None], one_law, ("MPI_Bcast",), ("time",))
+    assert fit_series(same, domains=node).breaks is None
 
 
 def test_missing_values_change_nothing_else() -> None:

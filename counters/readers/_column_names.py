@@ -1,0 +1,94 @@
+"""What the columns of a table mean by their names, where the user names none: what a table of four rows needs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from ranksight.core.errors import InputError
+from ranksight.core.metrics import METRICS
+from ranksight.core.numerals import parse_number
+from ranksight.core.units import some_of
+from ranksight.counters.readers.csv_table import Columns
+
+TIMES = re.compile(
+    r"times?|timing|t|s|secs?|seconds?|real(?:time)?|(?:run|exec|execution|total|elapsed)time|elapsed|duration|"
+    r"wall(?:time|clock|clocktime)?"
+)
+KERNELS = re.compile(r"kernels?|functions?|routines?|regions?|timers?|sections?|name")
+REPETITIONS = re.compile(r"rep(?:s|eat|etitions?)?|run|trial|sample|job(?:id)?")
+RANK = re.compile(r"(?:mpi)?rank(?:id)?")
+"""Names of columns in small letters, without signs and units."""
+LOOKED_AT = 2000
+"""Rows whose cells are looked at."""
+_UNIT = re.compile(r"[\[(_](?:[num\u00b5\u03bc]?s|secs?|seconds?)[\])]?$", re.IGNORECASE)
+_SIGNS = re.compile(r"[^a-z0-9]")
+
+
+def by_names(
+    path: Path, columns: Columns, cells: Mapping[str, Sequence[str]], outside: bool = False
+) -> tuple[Columns, str]:
+    """`columns` with what nobody stated, by the names of the table's columns and their `cells`, and a note of it.
+
+    The one column that is named as a time is the time, or those named as metrics are metrics; those named as kernel,
+    repetition or rank are these; other columns of numbers that differ are parameters, unless all come from `outside`
+    the table. Raises InputError, naming the columns, where none or several are named as times.
+    """
+    listed = [name for name in cells if name]
+    left = [name for name in listed if name not in columns.names()]
+    stated = dict(columns.metrics)
+    metrics = stated or {name: name for name in left if name in METRICS and name != "time"}
+    times = [
+        name
+        for name in left
+        if TIMES.fullmatch(_plain(_UNIT.sub("", "_".join(name.split())))) or TIMES.fullmatch(_plain(name))
+    ]
+    if not stated:
+        if len(times) > 1 or not (times or metrics):
+            which = f"several columns may be the time: {some_of(times)}" if times else "no column is named as a time"
+            raise InputError(f"{path}: {which}", _remedy(listed, times))
+        metrics |= {"time": times[0]} if times else {}
+    left = [name for name in left if name not in metrics.values()]
+    kernel, repetition, rank = (
+        given or next((name for name in left if words.fullmatch(_plain(name))), None)
+        for given, words in ((columns.kernel, KERNELS), (columns.repetition, REPETITIONS), (columns.rank, RANK))
+    )
+    left = [name for name in left if name not in (kernel, repetition, rank)]
+    parameters = dict(columns.parameters) or {
+        name: name for name in left if name not in times and _numbers(cells[name]) and len(set(cells[name])) > 1
+    }
+    parameters = {} if outside and not columns.parameters else parameters
+    if not (parameters or outside):
+        raise InputError(f"{path}: no column of numbers that differ is left for a parameter", _remedy(listed, times))
+    several = "s" if len(parameters) > 1 else ""
+    read = [f"parameter{several} {', '.join(parameters)}"] if parameters else []
+    read += [f"{name} from {source!r}" for name, source in metrics.items()]
+    roles = (("kernels", kernel), ("repetitions", repetition), ("ranks", rank))
+    read += [f"{role} from {source!r}" for role, source in roles if source is not None]
+    found = replace(columns, metrics=metrics, parameters=parameters, kernel=kernel, repetition=repetition, rank=rank)
+    return found, f"{path.name}: by the names of the columns: {'; '.join(read)}"
+
+
+def _without_unit(name: str) -> str:
+    return _UNIT.sub("", "_".join(name.split()))
+
+
+def _plain(name: str) -> str:
+    return _SIGNS.sub("", name.casefold())
+
+
+def _numbers(cells: Sequence[str]) -> bool:
+    """Whether the first cells are all numbers."""
+    try:
+        return all(parse_number(text) is not None for text in list(cells)[:LOOKED_AT])
+    except InputError:
+        return False
+
+
+def _remedy(listed: Sequence[str], times: Sequence[str]) -> str:
+    """A command's options for these columns."""
+    time = times[0] if times else "COLUMN"
+    parameter = next((name for name in listed if name not in times), "ranks")
+    return f"write --parameter {parameter!r} --metric time={time!r}; its columns: {some_of(listed, 8)}"

@@ -1,0 +1,84 @@
+"""Tables whose columns nobody names: what their names say is taken, with a note, and nothing is guessed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ranksight.cli import main
+from ranksight.core.experiment import WHOLE, read
+
+
+def imported(folder: Path, content: str, *options: str, form: str = "csv") -> int:
+    path = folder / "times.txt"
+    path.write_text(content, encoding="utf-8")
+    return main(["import", form, str(path), "-o", str(folder / "made"), *options])
+
+
+@pytest.mark.parametrize(
+    ("content", "form"),
+    [
+        ("nodes,time\n1,100\n2,52\n4,29\n", "csv"),
+        ("nodes;Wall time [s]\n1;100,0\n2;52,0\n4;29,0\n", "csv"),
+        ("nodes,elapsed_ms\n1,100000\n2,52000\n4,29000\n", "csv"),
+        ("| nodes | Runtime (s) |\n|---|---|\n| 1 | 100 |\n| 2 | 52 |\n| 4 | 29 |\n", "markdown"),
+        ("machine,nodes,rep,seconds\nA,1,1,100\nA,2,1,52\nA,4,1,29\n", "csv"),
+    ],
+)
+def test_a_table_of_times_needs_no_options(tmp_path: Path, content: str, form: str) -> None:
+    assert imported(tmp_path, content, form=form) == 0
+    experiment = read(tmp_path / "made")
+    assert experiment.parameters == ("nodes",)
+    times = [experiment.table(run, "counters")["time"].item() for run in experiment.runs]
+    assert times == pytest.approx([100, 52, 29])
+    assert {kernel for run in experiment.runs for kernel in experiment.table(run, "counters")["kernel"]} == {WHOLE}
+
+
+def test_kernels_repetitions_and_two_parameters_are_told_by_their_names(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [f"{n},{p},{k},{r},{n / p + r}" for n in (8, 16) for p in (1, 2) for k in ("init", "solve") for r in (1, 2)]
+    assert imported(tmp_path, "\n".join(["n,p,Function,Rep,time", *rows])) == 0
+    experiment = read(tmp_path / "made")
+    assert set(experiment.parameters) == {"n", "p"}
+    assert len(experiment.runs) == 8
+    assert set(experiment.table(experiment.runs[0], "counters")["kernel"]) == {"init", "solve"}
+    said = capsys.readouterr()
+    assert "by the names of the columns" in said.out + said.err
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("nodes,time,elapsed\n1,2,3\n2,3,4\n", "several columns may be the time: time, elapsed"),
+        ("nodes,gflops\n1,2\n2,3\n", "no column is named as a time"),
+        ("machine,time\nA,2\nB,3\n", "no column of numbers that differ"),
+    ],
+)
+def test_what_names_do_not_say_is_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: str, words: str
+) -> None:
+    assert imported(tmp_path, content) == 1
+    error = capsys.readouterr().err
+    assert words in error
+    assert "--metric time=" in error
+
+
+def test_stated_columns_come_before_their_names(tmp_path: Path) -> None:
+    assert imported(tmp_path, "n,p,time,cpu\n8,1,4,3\n8,2,2,1\n16,2,4,2\n", "--metric", "time=cpu") == 0
+    experiment = read(tmp_path / "made")
+    assert experiment.table(experiment.runs[0], "counters")["time"].item() == 3
+
+
+def test_ranks_and_threads_of_full_cores_are_not_taken_apart(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No next step of half a thread, and the tie is named as a product."""
+    rows = ["1,16,10", "2,8,10.2", "4,4,10.9", "8,2,12", "16,1,15"]
+    assert imported(tmp_path, "\n".join(["ranks,threads,time", *rows])) == 0
+    model = str(tmp_path / "m.json")
+    assert main(["fit", str(tmp_path / "made"), "-o", model]) == 0
+    assert "--ranks 16 --threads 1\n" in capsys.readouterr().out
+    assert main(["predict", model, "--ranks", "32", "--threads", "2"]) == 4
+    assert "ranks * threads = 16" in " ".join(capsys.readouterr().out.split())
