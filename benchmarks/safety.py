@@ -16,7 +16,7 @@ from pathlib import Path
 
 from benchmarks.hostile.kills import Tally, at_any_time
 from benchmarks.hostile.page import NAMES, show
-from benchmarks.hostile.reading import Came, read_inputs
+from benchmarks.hostile.reading import CPU, Came, read_inputs
 from benchmarks.hostile.samples import make
 from benchmarks.hostile.surroundings import CASES, surround
 from benchmarks.hostile.tracer import cases, run_cases
@@ -24,19 +24,27 @@ from benchmarks.settings import ROOT, Settings, Skipped
 from benchmarks.table import markdown
 
 TITLE = "Nothing lost, nothing let in"
+AT_ONCE = 10
+"""Kills of campaigns that a run that was stopped loses at most."""
 
 
 def kills(folder: Path, count: int, seed: str, keep: Path | None = None) -> dict[str, Tally]:
     """Kills of commands: a half at operations on files, as far as there are so many; the others, of campaigns, at any
     time. Those that `keep` holds from an earlier run are not done again, unless something was found."""
 
-    def kept(kill: Callable[[Path, int, str], dict[str, Tally]], wanted: int) -> dict[str, Tally]:
+    def kept(kill: Callable[[Path, int, str], dict[str, Tally]], wanted: int, at_once: int) -> dict[str, Tally]:
         name = kill.__name__.strip("_")
-        return _kept(keep, f"{seed}-{name}-{wanted}", lambda: kill(folder / name, wanted, seed))
+        tallies: dict[str, Tally] = {}
+        for start in range(0, wanted, at_once):
+            part, number = f"{seed}-{name}-{wanted}-{start}", min(at_once, wanted - start)
+            done = _kept(keep, part, lambda part=part, number=number: kill(folder / part, number, part))  # type: ignore[misc]
+            for of, tally in done.items():
+                tallies.setdefault(of, Tally()).join(tally)
+        return tallies
 
-    tallies = kept(_operations, count // 2)
+    tallies = kept(_operations, count // 2, max(1, count // 2))
     left = count - sum(tally.kills for tally in tallies.values())
-    return {**tallies, **kept(_campaigns, left - left // 3), **kept(_tasks, left // 3)}
+    return {**tallies, **kept(_campaigns, left - left // 3, AT_ONCE), **kept(_tasks, left // 3, AT_ONCE)}
 
 
 def _kept(keep: Path | None, name: str, made: Callable[[], dict[str, Tally]]) -> dict[str, Tally]:
@@ -75,10 +83,9 @@ def run(settings: Settings) -> str:
     count, inputs = (scale // 10 if settings.quick else scale for scale in (settings.kills, settings.inputs))
     with tempfile.TemporaryDirectory(prefix="ranksight-safety-") as name:
         folder = Path(name)
-        samples = (settings.keep or folder) / "samples"
-        if not samples.is_dir():
-            samples.mkdir(parents=True)
-            make(samples, settings.data if settings.data.is_dir() else None)
+        samples = folder / "samples"
+        samples.mkdir()
+        make(samples, settings.data if settings.data.is_dir() else None)  # anew: models of another day are refused
         tallies = kills(folder, count, settings.seed, settings.keep)
         came = read_inputs(samples, range(inputs), settings.seed, settings.jobs, settings.keep)
         others, found = _others(folder, settings)
@@ -92,8 +99,8 @@ def run(settings: Settings) -> str:
         "of the program may not outlive it, and nothing may lie around once the same line was given again.",
         markdown(["killed", "kills", "runs or files lost", "processes left", "files left"], rows),
         f"Inputs are made from sound ones by changes in terms of their format, and read by processes of at most "
-        f"1 GiB more than they start with, in at most 5 CPU s per MB read or written, where a row of a table counts as "
-        f"2 kB, since it may be a run of its own (seed {settings.seed}; the largest process took "
+        f"1 GiB more than they start with, in at most {CPU:g} CPU s per MB read or written, where a row of "
+        f"a table counts as 2 kB, since it may be a run of its own (seed {settings.seed}; the largest process took "
         f"{came.peak / 1e6:.0f} MB). Whatever comes of an input but an answer or a message of one line is a fault. "
         + ("Inputs and kills that were kept from an earlier run met the program of that day. " if settings.keep else "")
         + (f"{came.again} inputs that came to a fault were read again once it was mended. " if came.again else "")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ranksight.campaign.meanings import Entry, Meanings, Restated
-from ranksight.campaign.naming import Naming
+from ranksight.campaign.naming import Naming, numbers_of
 from ranksight.campaign.nested import Timers
 from ranksight.campaign.plausible import Check, timed
 from ranksight.core.errors import InputError, writable
@@ -116,7 +116,7 @@ class Import:
         self.unlike: tuple[Path, Path] | None = None
         self.thousandfold: tuple[Path, Path] | None = None
         self._times: dict[tuple[tuple[str, float], ...], list[tuple[float, Path]]] = {}
-        self._first: dict[tuple[tuple[tuple[str, float], ...], str], Path] = {}
+        self._paths: dict[tuple[tuple[tuple[str, float], ...], str], dict[Path, None]] = {}
         self._taken: dict[tuple[tuple[tuple[str, float], ...], str], set[int]] = {}
 
     def __enter__(self) -> Import:
@@ -229,8 +229,9 @@ class Import:
     def _store(self, experiment: Experiment, reading: Reading, reader: str, path: Path) -> Run:
         collector = self._collector(reading, reader)
         key = tuple(sorted(reading.configuration.items())), collector
-        first = self._first.setdefault(key, path)
-        if self.unlike is None and _shape(first) != _shape(path):
+        paths = self._paths.setdefault(key, {path: None})
+        paths[path] = None
+        if self.unlike is None and _shape(first := next(iter(paths))) != _shape(path):
             self.unlike = (first, path)
         taken = self._taken.setdefault(key, set())
         repetition = reading.repetition
@@ -311,6 +312,14 @@ class Import:
                         tables = {"counters": pd.concat([table.assign(kernel=names), copy], ignore_index=True)}
             self._experiment.replace(replace(run, provenance=said), tables)
         self.kernels.update((WHOLE, total))
+
+    def numbered(self) -> tuple[int, dict[str, str]]:
+        """How many files became repetitions of one configuration, and patterns of what may distinguish them.
+
+        As :func:`~ranksight.campaign.naming.numbers_of`, of the configuration with the most files.
+        """
+        every = ((len(paths), numbers_of(list(paths))) for paths in self._paths.values())
+        return max((each for each in every if each[1]), key=lambda each: each[0], default=(0, {}))
 
     def settle(self) -> None:
         """Store values as the runs together show them to be; once, after all were added.

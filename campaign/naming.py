@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 JOB = ("JobName", "SubmitLine", "WorkDir")
 """What a batch system records of a job that may hold the values of parameters, as paths of files do."""
 
+_DIGITS, _DECIMAL = r"\d+", r"\d+(?:[.,]\d+)?"
+_NUMBER = re.compile(_DECIMAL)
+_FRACTION = re.compile(r"[.,]").search
+
 
 @dataclass(frozen=True, slots=True)
 class Naming:
@@ -140,6 +144,34 @@ def names_of(specifications: Sequence[str]) -> dict[str, str]:
             raise InputError(f"{name!r} is given twice")
         found[name] = source
     return found
+
+
+def numbers_of(paths: Sequence[Path]) -> dict[str, str]:
+    """Patterns of the numbers by which `paths` differ, by the letters before them, as ``--parameter`` takes them.
+
+    Nothing where the paths differ in more than numbers, or by one number that counts on: it numbers repetitions.
+    """
+    texts = [path.as_posix() for path in paths]
+    if len(texts) < 2 or len({_NUMBER.sub("0", text) for text in texts}) > 1:
+        return {}
+    differ = {}
+    for place, column in enumerate(zip(*map(_NUMBER.findall, texts), strict=True)):
+        if len(values := set(column)) > 1:
+            start = [*_NUMBER.finditer(texts[0])][place].start()
+            letters = re.search(r"[^\W\d]*$", texts[0][:start])
+            differ[place] = (letters[0] if letters else "", values)
+    counting = {place for place, (_, values) in differ.items() if _counts_on(values)}
+    if len(differ) == 1 and counting:
+        return {}
+    shown = [differ[place] for place in differ if place not in counting] or list(differ.values())
+    return {name: f"{name}({_DECIMAL if any(map(_FRACTION, values)) else _DIGITS})" for name, values in shown if name}
+
+
+def _counts_on(values: set[str]) -> bool:
+    if not all(map(str.isdecimal, values)):
+        return False
+    numbers = sorted(map(int, values))
+    return numbers == list(range(numbers[0], numbers[0] + len(numbers)))
 
 
 def _value(name: str, text: str, path: Path) -> float:

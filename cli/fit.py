@@ -249,7 +249,8 @@ def _print(
     ahead = model.along_ties(ahead)
     if (ahead < np.minimum(model.training.min(axis=0), 1.0)).any():  # less than one thread to a rank
         ahead = model.training[[model.training[:, 0].argmax()]]
-    asked = options(dict(zip(model.parameters, ahead[0], strict=True)))
+    # 12 digits: a power that ties a parameter to others leaves the last ones off.
+    asked = options({name: float(f"{value:.12g}") for name, value in zip(model.parameters, ahead[0], strict=True)})
     said = f"{counted(len(model.fitted), 'function')} of {counted(len(series.points), 'configuration')} in {output}"
     outliers = left_out(series) if args.reduce == "auto" else ""
     folded = model.selection.remark()

@@ -176,6 +176,13 @@ def _doubts(work: Import, experiment: Experiment, chosen: argparse.Namespace) ->
             f"{one.name} and {other.name} became repetitions of one configuration: if they are of different programs "
             "or cases, import them separately or distinguish them with --parameter or --set"
         )
+    count, patterns = work.numbered()
+    if patterns:
+        named = " ".join(f"--parameter {name}={shlex.quote(where)}" for name, where in patterns.items())
+        yield (
+            f"{count} files whose paths differ by {some_of(list(patterns))} became repetitions of one configuration: "
+            f"if these are parameters, add {named}"
+        )
     if work.thousandfold is not None:
         files = ", ".join(dict.fromkeys(file.name for file in work.thousandfold))
         yield (

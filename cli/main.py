@@ -19,6 +19,7 @@ from types import FrameType
 
 from ranksight import __version__
 from ranksight.cli._parser import PROJECT_FILE, Parser
+from ranksight.core.addressspace import load_under_limit
 from ranksight.core.errors import RanksightError, UsageError, meant
 
 VERBS: dict[str, str] = {
@@ -44,6 +45,8 @@ VERBS: dict[str, str] = {
 }
 """Verbs and what they do; the module of a verb is ``ranksight.cli.<verb>`` (``import`` is ``import_``)."""
 
+LIGHT = frozenset({"doctor", "completion"})  # verbs that compute nothing
+NO_MEMORY = ("failed to map segment", "Failed to launch worker thread", "can't start new thread")
 RESUMED = frozenset({"measure"})  # verbs that go on where they were interrupted
 
 
@@ -177,6 +180,8 @@ def _run(given: list[str], asked: list[int]) -> int:
         parser = verb_parser(verb)
         module = importlib.import_module(_module(verb))
         arguments = _completed(verb, given[1:], parser)
+        if verb not in LIGHT and not {"-h", "--help"}.intersection(given[: [*given, "--"].index("--")]):
+            load_under_limit()
         # A verb whose options depend on its input (parameters of a command or a model) parses its line itself.
         chosen = module.parse(parser, arguments) if hasattr(module, "parse") else parser.parse_args(arguments)
         if getattr(chosen, "verbose", False):
@@ -203,8 +208,8 @@ def _failed(error: Exception) -> int:
     if isinstance(error, RanksightError):
         say(str(error))
         return error.exit_code
-    # A library that the loader finds no memory for is an error of the import.
-    if isinstance(error, MemoryError) or (isinstance(error, ImportError) and "failed to map segment" in str(error)):
+    # Libraries have errors of their own where the loader, or one of their threads, gets no memory.
+    if isinstance(error, MemoryError) or any(sign in str(error) for sign in NO_MEMORY):
         say("out of memory; use a larger node, or ask for less at once")
     elif isinstance(error, OSError):
         say(f"{error.filename or 'the answer'}: {error.strerror or error}")

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
+from ranksight.core.addressspace import load_under_limit
 from ranksight.core.errors import InputError, ToolError
 
 if TYPE_CHECKING:
@@ -36,7 +37,8 @@ def executor(jobs: int, dask: str | None = None) -> Iterator[tuple[Executor, int
         from concurrent.futures import ProcessPoolExecutor
 
         # Forked children of a process with threads may hang; spawned ones start clean.
-        with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
+        context = multiprocessing.get_context("spawn")
+        with ProcessPoolExecutor(jobs, mp_context=context, initializer=load_under_limit) as pool:
             yield pool, jobs
         return
     try:

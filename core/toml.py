@@ -76,8 +76,10 @@ def decode(content: bytes, origin: str, remedy: str) -> dict[str, Any]:
         raise InputError(f"{origin}: byte {error.start} is not UTF-8", remedy) from error
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{origin} is not TOML: {error}", remedy) from error
-    except (RecursionError, ValueError) as error:  # nested too deeply, or a number of too many digits
-        raise InputError(f"{origin} is not readable as TOML: {type(error).__name__}", remedy) from None
+    except RecursionError:
+        raise InputError(f"{origin} is nested too deeply", remedy) from None
+    except ValueError:  # of Python, which converts no longer ones
+        raise InputError(f"{origin} has a number of too many digits", remedy) from None
     _check_whole(found, origin, remedy)
     return found
 

@@ -21,8 +21,9 @@ from ranksight.core.metrics import metric as described
 from ranksight.core.names import call_path, cell, printable
 from ranksight.core.units import format_si, in_full, in_words
 from ranksight.model.series.reducing import Series, series_from_experiment
-from ranksight.reports.formula import escaped, latex
+from ranksight.reports.formula import latex
 from ranksight.reports.functions import functions
+from ranksight.reports.pasted import latex_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -328,8 +329,8 @@ def latex_table(what: Exported) -> str:
         heads = ["kernel", "metric", "share", "function"]
         lines = [
             [
-                escaped(str(row["kernel"])),
-                escaped(f"{row['metric']} ({unit})" if (unit := described(row["metric"]).unit) else row["metric"]),
+                latex_text(str(row["kernel"])),
+                latex_text(f"{row['metric']} ({unit})" if (unit := described(row["metric"]).unit) else row["metric"]),
                 "" if row["kernel"] == WHOLE else f"{100 * row['share']:.1f}\\,\\%",
                 f"${latex(row['formula'])}$",
             ]
@@ -342,9 +343,9 @@ def latex_table(what: Exported) -> str:
         for at, value in _medians(series, row):
             place = [in_full(x) for x in series.points[at]]
             written = format_si(value, described(name).unit).replace(" u", r" \textmu ")
-            lines.append([escaped(series.kernels[row]), escaped(name), *place, written.replace(" ", r"\,")])
+            lines.append([latex_text(series.kernels[row]), latex_text(name), *place, written.replace(" ", r"\,")])
     return _booktabs(
-        ["kernel", "metric", *map(escaped, series.parameters), "median"],
+        ["kernel", "metric", *map(latex_text, series.parameters), "median"],
         lines,
         "ll" + "r" * (len(series.parameters) + 1),
     )

@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from ranksight.core.names import printable
 from ranksight.core.units import format_si
+from ranksight.reports.pasted import latex_text
 
 DIGITS = 3
 _NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e[+-]?\d+)?")
@@ -67,11 +67,6 @@ def python(text: str, parameters: Sequence[str]) -> str:
         return ""
     safe = Notation(**{**PYTHON.__dict__, "name": lambda name: identifier(name) if name in parameters else name})
     return write(text, safe)
-
-
-def escaped(text: str) -> str:
-    """Text as LaTeX shows it."""
-    return re.sub(r"([_#%&${}])", r"\\\1", printable(text).replace("\\", "/"))
 
 
 def identifier(name: str) -> str:
@@ -200,7 +195,9 @@ def _latex_cases(pieces: Sequence[Piece]) -> str:
 
 
 def _latex_name(name: str) -> str:
-    return f"\\mathrm{{{escaped(name)}}}" if name else ""
+    """A name in mathematics mode; signs beyond words are of text alone, for which amsmath has a mode."""
+    mode = "mathrm" if re.fullmatch(r"[\w. -]*", name) else "text"
+    return f"\\{mode}{{{latex_text(name)}}}" if name else ""
 
 
 LATEX = Notation(

@@ -16,7 +16,8 @@ from ranksight.model.search.basis import AHEAD
 from ranksight.model.series.outliers import without_outliers
 from ranksight.model.series.poisson import HALF
 from ranksight.model.uncertainty.forecast import REASONS
-from ranksight.reports.formula import LATEX, escaped, identifier, latex, python, readable
+from ranksight.reports.formula import LATEX, identifier, latex, python, readable
+from ranksight.reports.pasted import latex_text
 from ranksight.reports.similar import merged
 from ranksight.reports.terminal import Block, Cell, Table, Text
 
@@ -177,9 +178,7 @@ def listing(rows: list[dict[str, Any]], form: str, parameters: tuple[str, ...]) 
     kept = [row for row in kept if row["share"] > 0 or row["kernel"] == WHOLE] or kept
     if form == "latex":
         signs = ", ".join(LATEX.name(name) for name in parameters)
-        names = (
-            f"\\mathrm{{{escaped(row['metric'])}}}_{{\\text{{{escaped(str(row['kernel']))}}}}}({signs})" for row in kept
-        )
+        names = (f"{LATEX.name(row['metric'])}_{{\\text{{{latex_text(str(row['kernel']))}}}}}({signs})" for row in kept)
         return " \\\\\n".join(f"{name} &= {latex(row['formula'])}" for name, row in zip(names, kept, strict=True))
     arguments = ", ".join(map(identifier, parameters))
     lines = [

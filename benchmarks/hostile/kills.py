@@ -73,6 +73,14 @@ class Tally:
         self.lost += 1
         self.found.append(what)
 
+    def join(self, other: Tally) -> None:
+        """Add the kills of another."""
+        self.kills += other.kills
+        self.lost += other.lost
+        self.orphans += other.orphans
+        self.left += other.left
+        self.found += other.found
+
     def leave(self, names: list[str]) -> None:
         """Count what is left."""
         self.left += len(names)

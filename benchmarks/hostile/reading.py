@@ -15,9 +15,12 @@ from pathlib import Path
 
 from benchmarks.settings import ROOT
 
-PIECE = 10_000
-"""Inputs that one process reads; what a library keeps of each is gone with it."""
-PATIENCE = 120.0
+PIECE = 1_000
+"""Inputs that one process reads; what a library keeps of each is gone with it. A run that is stopped loses no more."""
+CPU = 20.0
+"""Seconds of a processor for each input, or for each MB that is read or written of it: longer is a hang. A sound fit
+with a report takes five, and twice that where others compute."""
+PATIENCE = 600.0
 """Seconds without a word after which a process is ended: it waits for what never comes."""
 ENVIRONMENT = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 

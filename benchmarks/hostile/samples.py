@@ -135,17 +135,19 @@ shared = true
 option = ["--partition=short"]
 """
 LINES = {
-    "predict": "predict {m} --ranks 64,128 --size 20 --level 0.9 --metric time --format json --least 0.01",
+    "predict": "predict {m} --ranks 64,128 --size 20 --level 0.9 --metric time --format json",
     "diagnose": "diagnose {m} --ranks 64 --size 20 --kernel work --format csv --top 5",
     "plan": "plan {m} --ranks 64..512 --size 20 --budget 20 --ranks-rule '6*n^2' --runs 3 --format json",
     "compare": "compare {e} {e} --ranks 8 --size 20 --threshold 5 --metric instructions --scatter 2 --level 0.95",
-    "history": "history {e} {m} --threshold 5 --kernel work --ranks 64 --size 20",
+    "history": "history {e} {f} --threshold 5 --kernel work --ranks 64 --size 20",
     "export": "export openmetrics {e} --metric time,instructions",
-    "fit": "fit {e} -o made.json --metric time --verify largest --force --placement scattered --clock 2.5e9",
+    "fit": "fit {e} -o made.json --metric time --verify largest --force --placement scattered",
     "report": "report {m} -o made.html --ranks 64 --size 20 --title name --force",
-    "import": "import {e} --parameter ranks --set nodes=2 --metric time --values sum --total work -o made.exp --force",
+    "import": "import csv {t} --parameter ranks --parameter size --kernel kernel --rank rank --metric time "
+    "--set nodes=2 -o made.exp --force",
 }
-"""Command lines whose words are changed; ``{e}`` and ``{m}`` are an experiment and its model."""
+"""Command lines whose words are changed; ``{e}`` and ``{f}`` are experiments, ``{m}`` the model of one, ``{t}`` a
+table."""
 
 
 def make(folder: Path, data: Path | None = None, tracer: bool = True) -> None:

@@ -179,8 +179,10 @@ def other_locales(case: Surroundings) -> None:
 
 def low_limits(case: Surroundings) -> None:
     """Few open files, small files, little memory, a small stack."""
-    for limit in ("ulimit -n 20", "ulimit -f 4", "ulimit -v 250000", "ulimit -s 512", "ulimit -u 1"):
+    for limit in ("ulimit -n 20", "ulimit -f 4", "ulimit -s 512", "ulimit -u 1"):
         case.all(shell=limit)
+    for megabytes in (250, 300, 400, 500, 600, 700, 800):
+        case.all(shell=f"ulimit -v {megabytes * 1000}", environment={"OPENBLAS_NUM_THREADS": None})
 
 
 def full_shared_memory(case: Surroundings) -> None:

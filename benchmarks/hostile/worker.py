@@ -3,7 +3,8 @@
 ``python -m benchmarks.hostile.worker SAMPLES SEED FIRST LAST`` reads the inputs of these numbers;
 :mod:`benchmarks.hostile.samples` makes SAMPLES. It writes a line of JSON before each input, so that who waits for it
 knows which one ended it, one of what it came to, and a last one of the memory. The same numbers are the same inputs:
-``... SAMPLES SEED 17 18`` shows what number 17 comes to, and leaves it at ``--keep FOLDER``.
+``... SAMPLES SEED 17 18`` shows what number 17 comes to, and leaves it at ``--keep FOLDER``. ``... SAMPLES KIND`` reads
+the samples of a kind as they are: what is refused then tests nothing.
 """
 
 from __future__ import annotations
@@ -32,14 +33,13 @@ from types import FrameType
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from benchmarks.hostile.mutating import LARGEST, Dice, mutated
+from benchmarks.hostile.reading import CPU
 
 # Address space that an allocator reserves is no memory that an input takes.
 os.environ["ARROW_DEFAULT_MEMORY_POOL"] = "system"
 os.environ["RANKSIGHT_DEBUG"] = ""
 MEMORY = 1 << 30
 """Bytes that a process may take beyond what it takes before the first input."""
-CPU = 5.0
-"""Seconds of a processor for each input, or for each MB that is read or written of it."""
 PLACE = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 """Where inputs are written: in memory, if there is such a place, since making and removing folders takes as long as
 reading one does."""
@@ -149,7 +149,8 @@ def _attempt(kind: str, path: Path, sound: Path, dice: Dice) -> str:
 
 def _project(path: Path, sound: Path, dice: Dice) -> str:
     """Type verbs that a project file completes in its folder."""
-    shutil.copytree(sound / "experiment" / "e.exp", path.parent / "e.exp")
+    for name in ("e.exp", "f.exp"):  # a history needs two
+        shutil.copytree(sound / "experiment" / "e.exp", path.parent / name)
     shutil.copyfile(sound / "model" / "e.model.json", path.parent / "e.exp.model.json")
     shutil.copyfile(sound / "expectations" / "own.toml", path.parent / "own.toml")
     verbs = ("predict", "diagnose", "plan", "check", "compare", "history", "fit --force", "report --force")
@@ -163,7 +164,14 @@ def _line(path: Path, sound: Path) -> str:
         words = shlex.split(text)[1:400]
     except ValueError:
         words = text.split()[1:400]
-    known = {"{e}": str(sound / "experiment" / "e.exp"), "{m}": str(sound / "model" / "e.model.json")}
+    known = {
+        "{e}": str(sound / "experiment" / "e.exp"),
+        "{m}": str(sound / "model" / "e.model.json"),
+        "{t}": str(sound / "table" / "table.csv"),
+        "{f}": "f.exp",
+    }
+    if "{f}" in words:  # a history needs two
+        shutil.copytree(known["{e}"], "f.exp")
     return _command((path.stem, *(known.get(word, word) for word in words)))
 
 
@@ -267,6 +275,17 @@ def inputs(samples: Path, seed: str, numbers: range) -> Iterator[tuple[int, str,
         yield number, kind, sample, dice
 
 
+def as_they_are(samples: Path, kind: str) -> None:
+    """Read the samples of a kind without a change."""
+    for sample in sorted((samples / kind).iterdir()):
+        with tempfile.TemporaryDirectory(prefix="ranksight-hostile-", dir=PLACE) as box:
+            path = Path(box) / sample.name
+            (shutil.copytree if sample.is_dir() else shutil.copyfile)(sample, path)
+            os.chdir(box)
+            print(json.dumps({"sample": sample.name, "came": attempt(kind, path, samples, random.Random(kind))}))
+            os.chdir(samples)
+
+
 def main(samples: Path, seed: str, numbers: range, keep: Path | None = None) -> None:
     """Make and read inputs."""
     import ranksight.cli.import_
@@ -302,5 +321,8 @@ def main(samples: Path, seed: str, numbers: range, keep: Path | None = None) -> 
 
 if __name__ == "__main__":
     given = sys.argv[1:]
+    if len(given) == 2:
+        as_they_are(Path(given[0]).resolve(), given[1])
+        sys.exit()
     kept = Path(given[given.index("--keep") + 1]) if "--keep" in given else None
     main(Path(given[0]), given[1], range(int(given[2]), int(given[3])), kept)

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from ranksight.core.addressspace import NEEDED, address_limit
 from ranksight.core.errors import InputError
 from ranksight.core.units import counted, format_si
 from ranksight.counters.doctor.findings import Examination, Finding, Machine, finding
@@ -120,4 +121,13 @@ def _space(machine: Machine) -> Iterator[Finding]:
             yield finding(f"little_{name}" if free < least else name, free=where)
 
 
-EXAMINATIONS: tuple[Examination, ...] = (_clock, _governor, _layout, _load, _space)
+def _addresses(machine: Machine) -> Iterator[Finding]:
+    if (limit := address_limit()) is not None:
+        texts = {"limit": format_si(float(limit), "B")}
+        if limit < NEEDED:
+            yield finding("little_addresses", needed=format_si(float(NEEDED), "B"), **texts)
+        else:
+            yield finding("addresses", **texts)
+
+
+EXAMINATIONS: tuple[Examination, ...] = (_clock, _governor, _layout, _load, _space, _addresses)

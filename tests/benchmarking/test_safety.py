@@ -10,12 +10,15 @@ import subprocess
 import sys
 import time
 import zipfile
+from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
+from benchmarks import safety
 from benchmarks.hostile.kills import Program, Tally, complete
 from benchmarks.hostile.mutating import GRAMMARS, mutated
 from benchmarks.hostile.page import CHROMIUM, NAMES, show
@@ -39,6 +42,18 @@ def test_hostile_inputs_are_read_or_refused(samples: Path) -> None:
     assert 0 < came.total("refused") < came.total()
     drawn = {f"reader-{name}" for name in ("callgrind", "caliper", "extrap", "perf-stat", "tau", "vtune")}
     assert drawn | {"experiment", "expectations", "model", "platform", "table"} <= set(came.counts)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["experiment", "expectations", "line", "model", "platform", "project", "table"])
+def test_what_is_changed_is_accepted_as_it_is(kind: str, samples: Path, tmp_path: Path) -> None:
+    words = [sys.executable, "-m", "benchmarks.hostile.worker", str(samples), kind]
+    paths = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+    environment = {**os.environ, "PYTHONPATH": paths, "OPENBLAS_NUM_THREADS": "1"}
+    done = subprocess.run(words, capture_output=True, text=True, env=environment, cwd=ROOT, timeout=240, check=True)
+    came = [json.loads(line) for line in done.stdout.splitlines()]
+    assert {each["sample"] for each in came} == {path.name for path in (samples / kind).iterdir()}
+    assert {each["sample"]: each["came"] for each in came if each["came"] != "read"} == {}
 
 
 def test_changes_are_those_of_their_seed_and_of_every_grammar(samples: Path) -> None:
@@ -100,6 +115,29 @@ def test_what_a_command_leaves_is_seen(tmp_path: Path) -> None:
 def test_many_hostile_inputs(samples: Path) -> None:
     came = read_inputs(samples, range(2000), "ci", jobs=2)
     assert came.found == []
+
+
+def test_kills_go_on_where_they_were_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[tuple[str, int]] = []
+
+    def killer(name: str, most: int) -> Callable[[Path, int, str], dict[str, Tally]]:
+        def kill(folder: Path, count: int, seed: str) -> dict[str, Tally]:
+            if len(done) == most:
+                raise KeyboardInterrupt
+            done.append((name, count))
+            return {name: Tally(kills=count)}
+
+        kill.__name__ = name
+        return kill
+
+    for most in (4, 99):
+        for name in ("_operations", "_campaigns", "_tasks"):
+            monkeypatch.setattr(safety, name, killer(name, most))
+        with pytest.raises(KeyboardInterrupt) if most == 4 else nullcontext():
+            tallies = safety.kills(tmp_path, 100, "s", tmp_path)
+    assert {name: tally.kills for name, tally in tallies.items()} == {"_operations": 50, "_campaigns": 34, "_tasks": 16}
+    assert sum(count for _, count in done) == 100  # none twice
+    assert max(count for name, count in done if name != "_operations") == safety.AT_ONCE
 
 
 def test_a_run_of_other_times_is_a_loss(tmp_path: Path) -> None:

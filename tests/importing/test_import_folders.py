@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from ranksight.campaign import recognising
+from ranksight.campaign.naming import numbers_of
 from ranksight.cli.main import main
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import read
@@ -122,3 +123,35 @@ def test_a_folders_name_is_found_up_to_its_end_whether_it_is_one_run_or_holds_fi
     words = ["import", str(tmp_path / "runs"), "--parameter", r"ranks=n(\d+)/", "-o", str(tmp_path / "e"), "--strict"]
     assert main(words) == 0
     assert {run.configuration["ranks"] for run in read(tmp_path / "e").runs} == {1, 2}
+
+
+@pytest.mark.parametrize(
+    ("names", "patterns"),
+    [
+        (("lu.x1y8.r1/p.cubex", "lu.x1y16.r1/p.cubex", "lu.x3y16.r2/p.cubex"), {"x": r"x(\d+)", "y": r"y(\d+)"}),
+        (("s2.5/a.txt", "s10,25/a.txt"), {"s": r"s(\d+(?:[.,]\d+)?)"}),
+        (("n1.r1/a", "n1.r2/a", "n2.r1/a", "n2.r2/a"), {"n": r"n(\d+)", "r": r"r(\d+)"}),  # one must be a parameter
+        (("run1.txt", "run2.txt", "run3.txt"), {}),  # repetitions are numbered
+        (("slurm-4711.out", "slurm-4712.out"), {}),
+        (("nodes4/a.txt",), {}),
+        (("a1.txt", "b7.txt"), {}),  # they differ in more than numbers
+    ],
+)
+def test_numbers_of_paths_that_may_be_parameters(names: tuple[str, ...], patterns: dict[str, str]) -> None:
+    assert numbers_of([Path(name) for name in names]) == patterns
+
+
+def test_repetitions_from_folders_of_other_numbers_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for edge in (16, 24, 40):
+        (tmp_path / "in" / f"lap.e{edge}").mkdir(parents=True)
+        (tmp_path / "in" / f"lap.e{edge}" / "t.txt").write_text(f"PARAMETER ranks\nPOINTS 2 4\nDATA {edge}\nDATA 9\n")
+    words = ["import", "extrap", str(tmp_path / "in"), "-o", str(tmp_path / "made"), "--force"]
+    assert main(words) == 0
+    said = capsys.readouterr().err
+    assert "3 files whose paths differ by e became repetitions of one configuration" in said
+    assert r"add --parameter e='e(\d+)'" in said
+    assert main([*words, "--parameter", r"e=e(\d+)"]) == 0
+    assert "repetitions of one" not in capsys.readouterr().err
+    assert {run.configuration["e"] for run in read(tmp_path / "made").runs} == {16.0, 24.0, 40.0}

@@ -72,6 +72,9 @@ def test_outputs_hold_nothing_that_steers(
         assert not re.search(r"(?<!\\)[<`]|(?<!\\)://|www\.|(?<!\\)\]\(", shown.out)
     elif form == "latex":
         assert "\\input" not in shown.out
+        if words[0] == "export":  # of all names
+            assert "\\textbackslash{}input" in shown.out
+        assert not re.search(r"\^(?!\{)", re.sub(r"\$[^$]*\$", "", shown.out))
 
 
 def test_the_report_holds_nothing_that_steers(experiment: Path, model: Path) -> None:
