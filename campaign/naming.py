@@ -158,8 +158,8 @@ def numbers_of(paths: Sequence[Path]) -> dict[str, str]:
     for place, column in enumerate(zip(*map(_NUMBER.findall, texts), strict=True)):
         if len(values := set(column)) > 1:
             start = [*_NUMBER.finditer(texts[0])][place].start()
-            letters = re.search(r"[^\W\d]*$", texts[0][:start])
-            differ[place] = (letters[0] if letters else "", values)
+            before = re.match(r"[^\W\d]*", texts[0][:start][::-1])
+            differ[place] = (before[0][::-1] if before else "", values)
     counting = {place for place, (_, values) in differ.items() if _counts_on(values)}
     if len(differ) == 1 and counting:
         return {}

@@ -29,7 +29,7 @@ SHAPES = (CONSTANT, GROWTH, NODES, LEVELLING, STEP, KNEE, CONTENTION)
 RATES = np.geomspace(0.02, 20.0, 193)
 """Growth r at the fewest ranks, or its size where BF falls."""
 POWERS = np.concatenate([[-2.0, -1.5], np.arange(-12, 13) / 12])
-"""Powers e, as close as values without scatter tell apart: beyond 1, more ranks would wait than there are."""
+"""Powers e, as close as values without scatter distinguish: beyond 1, more ranks would wait than there are."""
 LEVELS, WIDE = np.linspace(-6.0, 6.0, 121), 2.0
 """Logarithm of the level over the value of few ranks, d, and the standard deviation of its normal prior."""
 NOTHING, FROM_NOTHING = 30.0, 0.2

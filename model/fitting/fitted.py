@@ -112,6 +112,7 @@ class Fitted(Keyed):
         shape = (len(self), len(points))
         value, low, high, form, within_form = (np.full(shape, np.nan) for _ in range(5))
         freedom = np.full(shape, np.inf)
+        inner, outer = (np.full(shape, np.nan) for _ in range(2))
         if not len(self.terms):
             status, reason = abstain(self, points, (value, low, high), form, within_form)
             return Forecast(value, low, high, status, reason, form)
@@ -125,8 +126,9 @@ class Fitted(Keyed):
             asked = points[:, process.axes]
             outside = (asked <= 0).any(axis=1)
             parts = process.components(np.where(asked > 0, asked, 1.0))
-            summary = mixture_forecast(parts, (fall[rows], rise[rows]), self.positive[rows])
-            value[rows], low[rows], high[rows], form[rows], within_form[rows], freedom[rows] = summary
+            summary = mixture_forecast(parts, (fall[rows], rise[rows]), self.positive[rows], shaped=True)
+            value[rows], low[rows], high[rows], form[rows], within_form[rows], freedom[rows] = summary[:6]
+            inner[rows], outer[rows] = summary[6:]
             for array in (value, low, high):
                 array[np.ix_(rows, outside)] = np.nan
         for rows, forms in self._batches(len(points)):
@@ -147,9 +149,9 @@ class Fitted(Keyed):
             summary = mixture_forecast(
                 parts_of_forms, (down, up), self.positive[rows], None if turns is None else turns.of(rows)
             )
-            value[rows], low[rows], high[rows], form[rows], within_form[rows], freedom[rows] = summary
+            value[rows], low[rows], high[rows], form[rows], within_form[rows], freedom[rows] = summary[:6]
         status, reason = abstain(self, points, (value, low, high), form, within_form)
-        answer = Forecast(value, low, high, status, reason, form, freedom=freedom)
+        answer = Forecast(value, low, high, status, reason, form, freedom=freedom, inner=inner, outer=outer)
         return self._with_below(answer, points, hidden)
 
     def _batches(self, points: int) -> Iterator[tuple[Index, Index]]:

@@ -31,7 +31,7 @@ COLUMNS = ("rank", "kernel", "operation", "comm_size", "begin", "end", "bytes", 
 RECEIVING = ("recv", "irecv", "mrecv", "imrecv", "sendrecv_recv", "sendrecv_replace_recv", "isendrecv_recv")
 COMPLETING = ("wait", "waitall", "waitany", "waitsome")
 UNLIKE, FEWEST_ALIKE = 0.2, 4
-"""Part of the variance over ranks that two runs may differ in where they compute alike, and how many ranks show it."""
+"""Part of the variance over ranks that two runs may differ in where they compute the same, and ranks that show it."""
 
 
 def fit_order(experiment: Experiment, entries: Sequence[Entry]) -> Order | None:

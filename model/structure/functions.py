@@ -29,7 +29,7 @@ from ranksight.model.structure.unserved import Unserved
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
 
-ARRAYS = ("value", "lower", "upper", "status", "reason", "form", "freedom")
+ARRAYS = ("value", "lower", "upper", "status", "reason", "form", "freedom", "inner", "outer")
 """The arrays of a forecast, one row a series."""
 WHOLES = dict.fromkeys(("loads_l1", "loads_l2", "loads_l3", "loads_mem"), "loads")
 WHOLES |= dict.fromkeys(("store_misses_l1", "store_misses_l2", "store_misses_l3"), "stores")

@@ -37,6 +37,8 @@ REASONS = (
 INSUFFICIENT = (FEW_POINTS, NO_DATA, DOMAIN, UNVARIED)
 """Codes of insufficient data with which the interval is not usable either."""
 
+INNER, OUTER = 0.5, 0.99
+"""Probabilities of two further central intervals, which say how a mixture's tails differ from a normal law's."""
 WIDEST = 4.0
 """Ratio of the ends of an interval beyond which it answers nothing: the value is then unknown within a factor of
 two either way."""
@@ -85,10 +87,15 @@ class Forecast:
     _: KW_ONLY
     freedom: Array = field(default_factory=lambda: np.array(np.inf))
     """Degrees of freedom (s, k) of the Student distribution whose tails the answers have; infinite for a normal one."""
+    inner: Array = field(default_factory=lambda: np.array(np.nan))
+    outer: Array = field(default_factory=lambda: np.array(np.nan))
+    """Widths (s, k) of intervals of probabilities :data:`INNER` and :data:`OUTER`, in logarithms, over that of the one
+    here, where answers are mixtures with tails of their own; NaN where they are Student distributions."""
     level: float = CENTRAL
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "freedom", np.broadcast_to(self.freedom, self.value.shape))
+        for name in ("freedom", "inner", "outer"):
+            object.__setattr__(self, name, np.broadcast_to(getattr(self, name), self.value.shape))
 
     @classmethod
     def settled(cls, value: Array, lower: Array, upper: Array, form: float = 0.0) -> Forecast:
@@ -104,14 +111,15 @@ class Forecast:
     def at(self, level: float) -> Forecast:
         """The answers with central intervals of probability `level`; what has no interval that can be used stays so.
 
-        Logarithms of what is above zero have the tails of a Student distribution, other values themselves. Raises
-        InputError when the level is not a probability.
+        Logarithms of what is above zero have the tails of a mixture or of a Student distribution, other values
+        themselves. Raises InputError when the level is not a probability.
         """
         if not 0 < level < 1:
             raise InputError(f"level {level} is not a probability", "give a number between 0 and 1, such as 0.9")
         if level == self.level:
             return self
         wider = half_width(level, self.freedom) / half_width(self.level, self.freedom)
+        wider = np.where(np.isfinite(self.outer), _between(level, self.inner, self.outer), wider)
         low, high = (self.value + wider * (end - self.value) for end in (self.lower, self.upper))
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             powers = [self.value * (end / self.value) ** wider for end in (self.lower, self.upper)]
@@ -138,6 +146,17 @@ class Forecast:
         with np.errstate(divide="ignore", invalid="ignore"):
             width = np.log(self.upper / np.maximum(self.lower, 1e-300))
         return np.asarray(width / (2 * deviations(self.level)))
+
+
+def _between(level: float, inner: Array, outer: Array) -> Array:
+    """Width of the interval of probability `level` over that of :data:`CENTRAL`, from those of :data:`INNER` and
+    :data:`OUTER`: straight between them, and beyond, in deviations of the normal law."""
+    z, low, middle, high = (deviations(each) for each in (level, INNER, CENTRAL, OUTER))
+    if z <= low:
+        return inner * z / low
+    if z <= middle:
+        return inner + (1 - inner) * (z - low) / (middle - low)
+    return 1 + (outer - 1) * (z - middle) / (high - middle)
 
 
 def half_width(level: float, freedom: Array) -> Array:
@@ -262,10 +281,17 @@ class Summary(NamedTuple):
     form: Array
     alone: Array  # standard deviation without changes: of logarithms of what is positive
     freedom: Array  # degrees of freedom of the mixtures' tails
+    inner: Array
+    outer: Array
+    """Widths of intervals of :data:`INNER` and :data:`OUTER` over those here; NaN where they were not asked for."""
 
 
 def mixture_forecast(
-    parts: Components, drift: tuple[Array, Array], positive: Mask, change: Change | None = None
+    parts: Components,
+    drift: tuple[Array, Array],
+    positive: Mask,
+    change: Change | None = None,
+    shaped: bool = False,
 ) -> Summary:
     """Median, interval, share of the variance from the form, and how far functions alone are apart.
 
@@ -278,6 +304,8 @@ def mixture_forecast(
         upwards.
     change : Change, optional
         Changes of slope (:mod:`ranksight.model.uncertainty.slope`); the median moves, too.
+    shaped : bool
+        Find the widths of further intervals, too.
     """
     share, centre, spread, nu = parts
     total = share.sum(axis=0)
@@ -302,6 +330,11 @@ def mixture_forecast(
     else:
         fall, rise = (size * side for side in drift)
         (low,), (high,), added = ends(tails[:1], fall), ends(tails[1:], rise), np.maximum(fall, rise)
+    inner = outer = np.full(median.shape, np.nan)
+    if shaped:
+        further = [(1 + sign * level) / 2 for level in (INNER, OUTER) for sign in (-1, 1)]
+        narrow, broad = np.diff(ends(tuple(further), added).reshape(2, 2, *median.shape), axis=1)[:, 0]
+        inner, outer = ratio(narrow, high - low, np.nan), ratio(broad, high - low, np.nan)
     average = (share * centre).sum(axis=0)
     between = (share * (centre - average) ** 2).sum(axis=0) + (share * added**2).sum(axis=0)
     within = (share * spread**2).sum(axis=0)
@@ -315,4 +348,4 @@ def mixture_forecast(
     median, low, high, form = (np.where(nothing, np.nan, q) for q in (median, low, high, form))
     with np.errstate(divide="ignore"):
         freedom = np.where(nothing, np.inf, 1 / (share / nu).sum(axis=0))
-    return Summary(median, low, high, form, np.sqrt(between + within), freedom)
+    return Summary(median, low, high, form, np.sqrt(between + within), freedom, inner, outer)

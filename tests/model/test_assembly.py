@@ -187,7 +187,8 @@ def test_a_planted_bug_is_named_and_no_other(
 
 
 def _renamed(model: Model) -> Model:
-    return dataclasses.replace(model, parameters=("threads", "size"))
+    fitted = dataclasses.replace(model.fitted, parameters=("threads", "size"))
+    return dataclasses.replace(model, functions=dataclasses.replace(model.functions, fitted=fitted))
 
 
 def test_prediction_beside_runs(model: Model, tmp_path: Path, platform: Platform, made_up: ModuleType) -> None:

@@ -82,7 +82,7 @@ def test_the_slowest_class_is_taken_last(tmp_path: Path, who: str, how: str, giv
     assert sure.all() or who.endswith("of a node") or how == "linear"
     assert total.value[0, sure] == pytest.approx(expected[sure], rel=0.07)
     assert who.endswith("of a node") or total.value[0] == pytest.approx(expected, rel=0.03)
-    assert (total.lower[0] <= 1.001 * expected).all()
+    assert (total.lower[0] <= np.where(sure, 1.001, 1.2) * expected).all()  # what is withheld may just miss
     assert (expected <= 1.07 * total.upper[0]).all()
     assert broken.by_kernel.sum(axis=0) == pytest.approx(broken.total.value[0])
     waiting = dict(zip(broken.kernels, broken.each["imbalance"][:, -1], strict=True))
