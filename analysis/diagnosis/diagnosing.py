@@ -151,11 +151,11 @@ class Diagnosis:
         0     solve     scales
         1  exchange  saturates
         """
-        fitted, network = self.model.fitted, self.model.equation.network
+        line, fitted, network = self.line, self.model.fitted, self.model.equation.network
         low, high = fitted.trained[:, fitted.parameters.index("ranks")].T
         seen = pd.Series(np.where(low == high, np.inf, low)).groupby(np.array(fitted.kernels, dtype=object)).min()
-        since = np.asarray(seen.reindex(self.line.kernels).fillna(0.0), dtype=np.float64)
-        return scaling.table(self.line, self.strong, 1 << 30 if network is None else network.ranks_per_node, since)
+        since = np.asarray(seen.reindex(line.kernels).fillna(0.0), dtype=np.float64)
+        return scaling.table(line, self.strong, 1 << 30 if network is None else network.ranks_per_node, since)
 
     @_table
     def rankings(self) -> pd.DataFrame:
