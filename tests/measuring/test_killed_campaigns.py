@@ -107,7 +107,12 @@ def campaign(tmp_path: Path, *command: str) -> subprocess.Popen[bytes]:
 
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM, signal.SIGKILL])
 def test_nothing_runs_on(tmp_path: Path, program: Path, place: Path, number: signal.Signals) -> None:
-    with campaign(tmp_path, str(program), "{ranks}") as process:
+    inherited = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup has tests ignore it
+    try:
+        process = campaign(tmp_path, str(program), "{ranks}")
+    finally:
+        signal.signal(signal.SIGHUP, inherited)
+    with process:
         assert wait_until(lambda: len(running(place)) == 3)
         process.send_signal(number)
         process.wait(15)
