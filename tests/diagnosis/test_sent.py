@@ -12,7 +12,7 @@ import pytest
 from ranksight.analysis.diagnosis.sent import sent_only, sent_table
 from ranksight.cli.main import main
 from ranksight.core.experiment import Experiment, Run
-from ranksight.model.assembly import fit
+from ranksight.model.fit import fit
 from ranksight.model.fitted_model import Model
 
 COLUMNS = ["kernel", "rank", "operation", "comm_size", "size_class", "count", "bytes", "seconds", "peers"]

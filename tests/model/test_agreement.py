@@ -11,7 +11,7 @@ import pytest
 from ranksight.core.experiment import WHOLE, Experiment, Run
 from ranksight.model.application.agreement import Agreement, merge, remark
 from ranksight.model.application.message_series import message_series
-from ranksight.model.assembly import fit
+from ranksight.model.fit import fit
 from ranksight.model.fitted_model import Model
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
@@ -21,7 +21,7 @@ COLUMNS = ["kernel", "rank", "operation", "comm_size", "size_class", "count", "b
 
 def answers(*rows: tuple[float, float, float]) -> Forecast:
     value, lower, upper = (np.array(column)[:, None] for column in zip(*rows, strict=True))
-    return Forecast.settled(value, lower, upper, 0.9, form=1.0)
+    return Forecast.settled(value, lower, upper, form=1.0)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from ranksight.core.experiment import Experiment, Run
-from ranksight.model.assembly import fit
+from ranksight.model.fit import fit
 from ranksight.model.structure.rankterms import RANK_TERMS, in_groups
 from ranksight.model.structure.structured import groups_of
 
