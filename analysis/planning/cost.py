@@ -1,10 +1,11 @@
 """What a run costs: core-hours = seconds x ranks / 3600, for every repetition.
 
-The seconds are those of the program's own run, predicted: where an experiment knows how long its runs took, from the
-collector that slowed them least, and no shorter than the model's time of the whole program; otherwise that time. What
-all collectors together took in place of that one (a simulation takes 50 times as long as the program) is a factor of
-its own, so that a run and the target have prices of one kind. Runs whose ranks shared cores took so much longer, with
-as many core-hours: their time is divided by the ranks on a core.
+The seconds are the model's time t of the whole program, and where an experiment knows how long its runs took under the
+collector that slowed them least, ``a + b t``: a >= 0 for starting and ending, b >= 1 for what the collector adds. Where
+no time of the program is modelled, they are a function of how long its runs took. What all collectors together took in
+place of that one (a simulation takes 50 times as long as the program) is a factor of its own, so that a run and the
+target have prices of one kind. Runs whose ranks shared cores took so much longer, with as many core-hours: their time
+is divided by the ranks on a core.
 
 They are not known, least of all far out. With sigma the standard deviation of their logarithm, what is counted is their
 expectation ``median * exp(sigma^2 / 2)`` (that of a lognormal law): a run that may take much longer costs more.
@@ -13,7 +14,7 @@ expectation ``median * exp(sigma^2 / 2)`` (that of a lognormal law): a run that 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -27,8 +28,8 @@ from ranksight.model.fitted_model import Model
 from ranksight.model.fitting.fit_series import fit_series
 from ranksight.model.series.reducing import Series
 
-TIMES = ("wall_time", "time", "cpu_time", "compute_cpu_time", "compute_time", "time_inclusive")
-"""Metrics for the duration of a run, the best first."""
+TIMES = ("time", "wall_time", "cpu_time", "compute_cpu_time", "compute_time", "time_inclusive")
+"""Metrics for the duration of a run, the best first: what every verb calls the time of the program leads."""
 FEWEST = 3
 """Configurations whose wall time is known that a function of it is fitted to."""
 LEVEL = 0.9
@@ -82,10 +83,12 @@ def cost_of(model: Model, experiment: Experiment | None = None) -> Cost:
     experiment nor the model knows how long anything takes.
     """
     ranks = model.parameters.index("ranks") if "ranks" in model.parameters else None
-    measured = None if experiment is None else _of_runs(experiment, ranks)
+    measured = None if experiment is None else _measured(experiment)
     name = next((each for each in TIMES if each in model.fitted.metrics), None)
     if measured is not None:
-        return measured if name is None or not total_of(model, name) else _no_shorter(measured, _predicted(model, name))
+        program = None if name is None or not total_of(model, name) else _predicted(model, name)
+        seconds = measured.fitted() if program is None else measured.beside(program)
+        return Cost(seconds, measured.basis, ranks, measured.collectors, measured.factor)
     if name is None:
         raise InsufficientError(
             "the duration of a run is not known: the model has no time",
@@ -124,17 +127,6 @@ def _predicted(model: Model, name: str) -> Seconds:
     return seconds
 
 
-def _no_shorter(measured: Cost, predicted: Seconds) -> Cost:
-    """A run takes as long as its program at least: few short runs show how they start and end, not how they grow."""
-
-    def seconds(points: Array) -> tuple[Array, Array]:
-        ends = zip(measured.seconds(points), predicted(points), strict=True)
-        median, upper = (np.fmax(run, program) for run, program in ends)
-        return median, upper
-
-    return replace(measured, seconds=seconds)
-
-
 def _fixed(model: Model) -> list[int]:
     """Columns of the parameters that took one value, ranks aside."""
     return [at for at, name in enumerate(model.parameters) if name != "ranks" and np.ptp(model.training[:, at]) == 0]
@@ -149,8 +141,51 @@ def _unvaried(model: Model, points: Array) -> Array:
     return factor
 
 
-def _of_runs(experiment: Experiment, ranks: int | None) -> Cost | None:
-    """From the runs' own wall times, of the collector that slowed them least; None where too few are known."""
+@dataclass(frozen=True)
+class _Runs:
+    """How long the runs of an experiment took under the collector that slowed them least."""
+
+    parameters: tuple[str, ...]
+    points: Array  # (n, m)
+    walls: Array  # (n, r): seconds; NaN where there is no further run
+    basis: str
+    collectors: tuple[str, ...]
+    factor: float
+
+    def fitted(self) -> Seconds:
+        """A function of the runs' own times."""
+        names = (self.basis,), ("wall_time",)
+        fitted = fit_series(Series(self.parameters, self.points, self.walls[None], *names))
+
+        def seconds(points: Array) -> tuple[Array, Array]:
+            predicted = fitted.predict(points).at(LEVEL)
+            return predicted.value[0], predicted.upper[0]
+
+        return seconds
+
+    def beside(self, program: Seconds) -> Seconds:
+        """What the program takes and what its runs took besides, ``a + b t``; a function of the runs' own times where
+        the program's is not known at enough of them."""
+        from scipy.optimize import nnls
+
+        wall, time = np.nanmedian(self.walls, axis=1), program(self.points)[0]
+        known = time > 0
+        if known.sum() < FEWEST:
+            return self.fitted()
+        wall, time = wall[known], time[known]
+        start, added = nnls(np.column_stack([1 / wall, time / wall]), np.maximum(1 - time / wall, 0.0))[0]
+        spread = np.exp(np.std(np.log(wall / (start + (1 + added) * time))) * special.ndtri((1 + LEVEL) / 2))
+
+        def seconds(points: Array) -> tuple[Array, Array]:
+            median, upper = program(points)
+            whole = start + (1 + added) * median
+            return whole, whole * np.exp(np.hypot(np.log(upper / median), np.log(spread)))
+
+        return seconds
+
+
+def _measured(experiment: Experiment) -> _Runs | None:
+    """The runs' own wall times, of the collector that slowed them least; None where too few are known."""
     runs = [run for run in experiment.runs if run.state == "complete" and (run.wall_time or 0.0) > 0]
     names = sorted({run.collector for run in runs})
     places: dict[tuple[float, ...], int] = {}
@@ -170,19 +205,16 @@ def _of_runs(experiment: Experiment, ranks: int | None) -> Cost | None:
     slowness = np.where(enough, np.nanmean(np.log(judged), axis=1), np.inf)
     fastest = int(np.argmin(slowness))
     width = max(len(runs_there) for (row, _), runs_there in cells.items() if row == fastest)
-    values = np.full((1, len(places), width), np.nan)
+    walls = np.full((len(places), width), np.nan)
     for (row, place), runs_there in cells.items():
         if row == fastest:
-            values[0, place, : len(runs_there)] = runs_there
-    points = np.array(list(places), dtype=np.float64)
-    fitted = fit_series(Series(experiment.parameters, points, values, (names[fastest],), ("wall_time",)))
+            walls[place, : len(runs_there)] = runs_there
+    known = np.isfinite(walls).any(axis=1)
+    points = np.array(list(places), dtype=np.float64)[known]
     factor = float(np.median(shared.sum(axis=0) / shared[fastest])) if shared.size else 1.0
     basis = f"wall time of the program's own runs ({names[fastest]})"
     if any(run.crowded for run in runs if run.collector == names[fastest]):
         basis += ", as if no ranks had shared a core"
 
-    def seconds(points: Array) -> tuple[Array, Array]:
-        predicted = fitted.predict(points).at(LEVEL)
-        return predicted.value[0], predicted.upper[0]
-
-    return Cost(seconds, basis, ranks, tuple(names) if len(names) > 1 else (), factor)
+    collectors = tuple(names) if len(names) > 1 else ()
+    return _Runs(experiment.parameters, points, walls[known], basis, collectors, factor)
