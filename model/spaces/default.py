@@ -113,7 +113,9 @@ class Single(Listed):
         listed = borne(problem, screen(self.counted if kind == "requirement" else self.hypotheses, problem))
         if kind != "requirement" or len(points) < ENOUGH:
             return problem, listed
-        rest = listed.residual.min(axis=1, initial=np.inf)
+        # A form with as many terms as there are values fits whatever they are.
+        refutable = (listed.members >= 0).sum(axis=1) <= len(points) - FREE
+        rest = np.where(refutable, listed.residual, np.inf).min(axis=1, initial=np.inf)
         rows = np.flatnonzero((rest > problem.count * CANCELLED**2) & (problem.count >= ENOUGH))
         if not len(rows):
             return problem, listed
@@ -124,6 +126,8 @@ class Single(Listed):
         return problem, together([replace(listed, choice=choice), pairs])
 
 
+FREE = 2
+"""Values beyond the number of its terms that a form has to meet for it to say something."""
 ENOUGH = 5
 """Points that pairs of any terms with a constant need to be put to the test."""
 

@@ -160,3 +160,17 @@ def test_times_of_lines_faces_and_volumes_add_up(parts: tuple[float, ...]) -> No
     assert (said.status[0] == OK).all()
     assert ((said.lower[0] <= truth) & (truth <= said.upper[0])).all()
     np.testing.assert_allclose(said.value[0], truth, rtol=0.1)
+
+
+def test_volume_surface_and_a_constant_are_met_by_five_numbers_of_ranks() -> None:
+    """Forms with as many terms as there are values, such as blocks with ghost layers, fit whatever they are."""
+    ranks = np.array([4.0, 8.0, 16.0, 24.0, 48.0])
+
+    def count(p: np.ndarray) -> np.ndarray:
+        return 7.5e5 + 5.8e5 * p ** (-2 / 3) + 1.48e7 / p
+
+    series = Series(("ranks",), ranks[:, None], count(ranks)[None, :, None], ("k",), ("instructions",))
+    far = np.array([192.0, 768.0])
+    answer = fit_series(series).predict(far[:, None])
+    assert answer.value[0] == pytest.approx(count(far), rel=1e-6)
+    assert (answer.status == 0).all()
