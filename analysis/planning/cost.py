@@ -87,7 +87,7 @@ def cost_of(model: Model, experiment: Experiment | None = None) -> Cost:
     name = next((each for each in TIMES if each in model.fitted.metrics), None)
     if measured is not None:
         program = None if name is None or not total_of(model, name) else _predicted(model, name)
-        seconds = measured.fitted() if program is None else measured.beside(program)
+        seconds = measured.fitted() if program is None else measured.on_top_of(program)
         return Cost(seconds, measured.basis, ranks, measured.collectors, measured.factor)
     if name is None:
         raise InsufficientError(
@@ -163,7 +163,7 @@ class _Runs:
 
         return seconds
 
-    def beside(self, program: Seconds) -> Seconds:
+    def on_top_of(self, program: Seconds) -> Seconds:
         """What the program takes and what its runs took besides, ``a + b t``; a function of the runs' own times where
         the program's is not known at enough of them."""
         from scipy.optimize import nnls

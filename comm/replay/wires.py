@@ -57,7 +57,7 @@ def wires(fabric: Fabric, source: Ints, target: Ints, size: Array, nodes: Ints, 
         zero = np.zeros(s.shape)
         sent = zero if link.send_overhead is None else link.send_overhead(s)
         taken = zero if link.receive_overhead is None else link.receive_overhead(s)
-        # What a message takes longer than one in a stream does is no traffic: it passes beside others.
+        # What a message takes longer than one in a stream does is no traffic: it passes while others do.
         bytes_ = np.minimum(link.transfer.slope(s) * s, link.occupied(s))
         start = np.maximum(link.transfer(s) - bytes_ - sent - taken, 0.0)
         # What the gap has beyond that of an empty message is its bytes', which share the link.

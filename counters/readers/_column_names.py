@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ranksight.core.errors import InputError
 from ranksight.core.metrics import METRICS
-from ranksight.core.numerals import parse_number
+from ranksight.core.numerals import parse_numbers
 from ranksight.core.units import some_of
 from ranksight.counters.readers.csv_table import Columns
 
@@ -40,11 +40,7 @@ def by_names(
     left = [name for name in listed if name not in columns.names()]
     stated = dict(columns.metrics)
     metrics = stated or {name: name for name in left if name in METRICS and name != "time"}
-    times = [
-        name
-        for name in left
-        if TIMES.fullmatch(_plain(_UNIT.sub("", "_".join(name.split())))) or TIMES.fullmatch(_plain(name))
-    ]
+    times = [name for name in left if TIMES.fullmatch(_plain(name)) or TIMES.fullmatch(_plain(_without_unit(name)))]
     if not stated:
         if len(times) > 1 or not (times or metrics):
             which = f"several columns may be the time: {some_of(times)}" if times else "no column is named as a time"
@@ -81,10 +77,7 @@ def _plain(name: str) -> str:
 
 def _numbers(cells: Sequence[str]) -> bool:
     """Whether the first cells are all numbers."""
-    try:
-        return all(parse_number(text) is not None for text in list(cells)[:LOOKED_AT])
-    except InputError:
-        return False
+    return not parse_numbers(list(cells)[:LOOKED_AT])[1]
 
 
 def _remedy(listed: Sequence[str], times: Sequence[str]) -> str:

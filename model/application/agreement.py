@@ -33,7 +33,7 @@ SAME = 1e-6
 """Largest relative difference between a total and the sum of its parts where both are one number."""
 NAME = 40
 """Characters of a kernel's name in a note."""
-ALIKE = 1e-3
+ONE_ANSWER = 1e-3
 """Relative difference of two answers up to which they are one."""
 Key = tuple[str, str]
 
@@ -166,14 +166,14 @@ def merge(direct: Forecast, summed: Forecast) -> tuple[Forecast, Mask]:
     usable = [~np.isin(each.status, forecast.INSUFFICIENT) & np.isfinite(each.value) for each in (direct, summed)]
     comparable = usable[0] & usable[1]
     with np.errstate(invalid="ignore"):
-        one_number = np.abs(direct.value - summed.value) <= ALIKE * np.abs(direct.value)
+        one_number = np.abs(direct.value - summed.value) <= ONE_ANSWER * np.abs(direct.value)
         disjoint = comparable & ~one_number & ((direct.lower > summed.upper) | (summed.lower > direct.upper))
         narrower = ~(direct.upper - direct.lower <= summed.upper - summed.lower)
     better = (comparable & narrower & ~disjoint) | (usable[1] & ~usable[0])
     merged = choose(direct, summed, np.arange(len(direct.value)), better)
     lower = np.where(disjoint, np.fmin(direct.lower, summed.lower), merged.lower)
     upper = np.where(disjoint, np.fmax(direct.upper, summed.upper), merged.upper)
-    return _judged(replace(merged, lower=lower, upper=upper)), disjoint[0]
+    return whole.judged(replace(merged, lower=lower, upper=upper)), disjoint[0]
 
 
 def remark(
@@ -206,14 +206,7 @@ def _stretched(answer: Forecast, parts: Index, where: Mask, factor: Array) -> Fo
     wider = replace(
         each, lower=each.lower * np.fmin(factor, 1.0)[None, :], upper=each.upper * np.fmax(factor, 1.0)[None, :]
     )
-    return choose(answer, _judged(wider), parts, open_parts)
-
-
-def _judged(answer: Forecast) -> Forecast:
-    """An answer whose status is that of its width."""
-    factor = np.where(answer.upper > answer.lower, ratio(answer.upper, np.maximum(answer.lower, 0.0), np.inf), 1.0)
-    status, reason = forecast.judged_by_width(factor, answer.status, answer.reason)
-    return replace(answer, status=status, reason=reason)
+    return choose(answer, whole.judged(wider), parts, open_parts)
 
 
 def _same(total: Array, parts: Array, known: Mask) -> bool:

@@ -171,7 +171,7 @@ def test_messages_of_a_switch_share_its_way_up():
 
 
 def test_what_a_stream_does_not_take_is_no_traffic():
-    """Two messages of a rank share its adapter for what they take of a stream; the rest passes beside the other."""
+    """Two messages of a rank share its adapter for what they take of a stream; the rest passes at the same time."""
     stream = Piecewise((0,), (0.0,), (G,))
     link = replace(NetworkParameters.linear(LATENCY, 3 * G), gap=stream)
     shaped = Fabric(None, link, 1, topology=Topology("fat tree", (16,), 1 / G))
