@@ -61,7 +61,6 @@ class PlainColumns(Stored):
     drift: Array
     pace: Array
     seen: Array
-    turned: Array
     within: Array
     repetitions: Array
     noisy: Mask
@@ -101,7 +100,7 @@ class PlainColumns(Stored):
         """The shape of each column that is there."""
         s, m = len(self.kernels), len(self.parameters)
         forms, size = int(self.forms.sum()), self.size
-        single = ("forms", "count", "status", "positive", "pace", "turned", "noisy", *GAPS)
+        single = ("forms", "count", "status", "positive", "pace", "noisy", *GAPS)
         shapes: dict[str, tuple[int, ...]] = dict.fromkeys(single, (s,))
         shapes |= dict.fromkeys(("weight", "variance", "freedom", "size"), (forms,))
         shapes |= dict.fromkeys(("members", "coefficients"), (int(size.sum()),))

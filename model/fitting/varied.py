@@ -22,7 +22,7 @@ from ranksight.model.fitting.parallel import join, pick
 from ranksight.model.fitting.ties import independent
 from ranksight.model.series.computation import apart_from_ranks
 from ranksight.model.series.reducing import Series
-from ranksight.model.uncertainty.slope import primes_of
+from ranksight.model.uncertainty.divided import primes_of
 
 
 def fit_varied(series: Series, **settings: Any) -> Fitted:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import NamedTuple
 
@@ -16,7 +17,6 @@ from ranksight.model import priors
 from ranksight.model.quantity import CENTRAL, Quantity, deviations
 from ranksight.model.quantity import TAIL as TAIL
 from ranksight.model.uncertainty.mixture import Components, quantile, quantiles
-from ranksight.model.uncertainty.slope import Change, with_changes
 
 OK, FEW_POINTS, NO_DATA, NOISE, WIDE, DISAGREE, NOT_POSITIVE, DOMAIN, UNVARIED, IMPUTED, FEW_SAMPLES, TURN = range(12)
 REASONS = (
@@ -32,7 +32,7 @@ REASONS = (
     "0 samples: time assumed from the program's mean CPI; run longer (more steps, --reps)",
     "few samples, {samples} a configuration, and the interval spans a factor of {factor}: measure "
     "longer runs, or sample more often",
-    "with a change of slope beyond the runs the interval spans a factor of {factor}, without one {alone}",
+    "if the law turns into another beyond the runs the interval spans a factor of {factor}, if not {alone}",
 )
 INSUFFICIENT = (FEW_POINTS, NO_DATA, DOMAIN, UNVARIED)
 """Codes of insufficient data with which the interval is not usable either."""
@@ -279,7 +279,7 @@ class Summary(NamedTuple):
     lower: Array
     upper: Array
     form: Array
-    alone: Array  # standard deviation without changes: of logarithms of what is positive
+    alone: Array  # standard deviation without turns: of logarithms of what is positive
     freedom: Array  # degrees of freedom of the mixtures' tails
     inner: Array
     outer: Array
@@ -290,7 +290,7 @@ def mixture_forecast(
     parts: Components,
     drift: tuple[Array, Array],
     positive: Mask,
-    change: Change | None = None,
+    turns: Callable[[Components], Components] = lambda parts: parts,
     shaped: bool = False,
 ) -> Summary:
     """Median, interval, share of the variance from the form, and how far functions alone are apart.
@@ -302,16 +302,16 @@ def mixture_forecast(
     drift : pair of (s, k)
         Relative standard deviation that extrapolation adds (:mod:`ranksight.model.uncertainty.drift`), downwards and
         upwards.
-    change : Change, optional
-        Changes of slope (:mod:`ranksight.model.uncertainty.slope`); the median moves, too.
+    turns : callable
+        Adds what the functions may turn into beyond the runs (:func:`ranksight.model.process.posterior.turned`).
     shaped : bool
         Find the widths of further intervals, too.
     """
     share, centre, spread, nu = parts
     total = share.sum(axis=0)
     share = share / np.where(total > 0, total, 1.0)
-    # Drift goes either way: it widens the interval and leaves the value where it is. Changes go one way and move it.
-    median = quantile(0.5, *with_changes(Components(share, centre, spread, nu), change))
+    # Drift goes either way: it widens the interval and leaves the value where it is.
+    median = quantile(0.5, *turns(Components(share, centre, spread, nu)))
     size = np.where(positive[:, None], 1.0, np.abs(centre))
     tails = (1 - CENTRAL) / 2, (1 + CENTRAL) / 2
 
@@ -321,8 +321,7 @@ def mixture_forecast(
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             part = (spread / wide) ** 2
             variances = 1 / (part**2 / nu + (1 - part) ** 2 / priors.DRIFT_FREEDOM)
-        mixed = Components(share, centre, wide, np.where(wide > 0, variances, nu))
-        return quantiles(probabilities, *with_changes(mixed, change))
+        return quantiles(probabilities, *turns(Components(share, centre, wide, np.where(wide > 0, variances, nu))))
 
     if drift[0] is drift[1]:
         added = size * drift[0]
