@@ -196,10 +196,6 @@ DISCREPANCY = 0.03
 degrees of freedom."""
 DISCREPANCY_CHOSEN = 1.0
 """Degrees of freedom that the choice among hypotheses takes from the residuals, 1."""
-CORRELATED = 0.6
-"""Probability that residuals beyond noise are correlated along a parameter, 1."""
-CORRELATION_LENGTH = 1.0
-"""Correlation length of residuals, e-folds of the parameter."""
 FULL_NODE = 3 / 4
 """Probability that the cost per unit of work stays what it is in a full memory domain, 1, where a function misses the
 times of its ranks by :data:`REPEATED` or more, beyond the scatter of repetitions; none where it meets them exactly, as

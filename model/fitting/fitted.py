@@ -27,7 +27,6 @@ from ranksight.model.series.noise import behaviours
 from ranksight.model.uncertainty.divided import EVEN, primes_of
 from ranksight.model.uncertainty.drift import beyond, spreads
 from ranksight.model.uncertainty.forecast import Forecast, components, mixture_forecast
-from ranksight.model.uncertainty.lasting import Lasting
 
 BATCH = 120_000
 """Components x points worked on at once."""
@@ -84,7 +83,6 @@ class Fitted(Keyed):
     ties: Array | None = None  # (q, 1 + m): parameters that varied together only (:mod:`ranksight.model.fitting.ties`)
     iterations: str | None = None
     """The parameter that everything is a line in: set-up, and as much again with every iteration."""
-    lasting: Lasting | None = None  # departures from the functions, and how far they go on
     processes: tuple[Process, ...] = ()
     """What answers for times; the functions above are what is printed of them."""
     unaffected: Mask | None = None  # (s, m)
@@ -117,8 +115,6 @@ class Fitted(Keyed):
             return Forecast(value, low, high, status, reason, form)
         uneven, ahead = self._uneven(points), self._ahead(points)
         at = values(self.terms, points)
-        lasting = self.lasting
-        before = None if lasting is None else values(self.terms, lasting.points)
         for process in self.processes:
             rows = process.rows
             asked = points[:, process.axes]
@@ -141,7 +137,6 @@ class Fitted(Keyed):
                 variance=self.variance[rows[:, None], forms],
                 freedom=self.freedom[rows[:, None], forms],
                 positive=self.positive[rows],
-                carried=None if lasting is None or before is None else lasting.select(rows).carried(before, points),
             )
             even = rise is fall and (self.drift[rows, :, 0] == self.drift[rows, :, 1]).all() and not uneven.any()
             down = np.hypot(self.strayed(points, rows, 0), fall[rows])

@@ -177,29 +177,6 @@ def form_of(*parts: tuple[Array, Array]) -> Array:
     return ratio(ours, whole, 0.0)
 
 
-@dataclass(frozen=True)
-class Carried:
-    """Departures from functions that go on beyond the values they were seen at
-    (:mod:`ranksight.model.uncertainty.lasting`).
-    """
-
-    at: Array  # (t, n): terms at the points of the values
-    logs: Array  # (s, n): logarithms of the values; NaN where there is none
-    rows: Index  # (r,): series of which anything goes on
-    among: Array  # (r, n, n): correlation of the departures there
-    across: Array  # (r, n, k): their correlation with those at k points
-
-    def of(self, members: Index, coefficients: Array) -> Array:
-        """The departures (c, s, k) of hypotheses (c, s, q), in logarithms."""
-        mean = np.einsum("csq,csqn->csn", coefficients, _at_members(self.at, members))
-        use = np.isfinite(self.logs) & (mean > 0)
-        deviations = np.where(use, self.logs - np.log(np.where(use, mean, 1.0)), 0.0)[:, self.rows]
-        solved = np.linalg.solve(self.among, np.moveaxis(deviations, 0, 2))
-        carried = np.zeros((*members.shape[:2], self.across.shape[2]))
-        carried[:, self.rows] = np.moveaxis(np.swapaxes(solved, 1, 2) @ self.across, 1, 0)
-        return carried
-
-
 def _at_members(at: Array, members: Index) -> Array:
     """Terms (..., k) of hypotheses at the points that `at` (t, k) has them at; zero where `members` pads with -1."""
     return np.concatenate([at, np.zeros((1, at.shape[1]))])[members]
@@ -215,7 +192,6 @@ def components(
     variance: Array,
     freedom: Array,
     positive: Mask,
-    carried: Carried | None = None,
 ) -> Components:
     """Components of the mixtures that forecast a new value of s series at k points.
 
@@ -229,8 +205,6 @@ def components(
         See :class:`ranksight.model.search.screening.Found`.
     positive : (s,) bool
         Series whose values are forecast by their logarithm.
-    carried : Carried, optional
-        Departures of these series that go on at the points.
 
     Returns
     -------
@@ -249,7 +223,6 @@ def components(
         size = np.abs(mean)
         # Relative before it is squared: squares of what is huge or tiny are no numbers.
         share_of = basis / np.where(size > 0, size, 1.0)[:, :, None, :]
-        departure = 0.0 if carried is None else carried.of(members, coefficients)
         turned = np.swapaxes(root, 2, 3) @ share_of
         error = np.einsum("cslk,cslk->csk", turned, turned)
         relative = np.sqrt(variance[..., None] * (1.0 + error))
@@ -257,7 +230,7 @@ def components(
     alive = (weight[..., None] > 0) & np.isfinite(mean) & (~plus | (mean > 0)) & np.isfinite(relative)
     share = np.where(alive, weight[..., None], 0.0)
     size, relative = np.where(alive, size, 1.0), np.where(alive, relative, 1.0)
-    centre = np.where(alive, np.where(plus, np.log(np.where(mean > 0, mean, 1.0)) + departure, mean), 0.0)
+    centre = np.where(alive, np.where(plus, np.log(np.where(mean > 0, mean, 1.0)), mean), 0.0)
     spread = np.where(alive, np.where(plus, of_logarithm(relative), relative * size), 1.0)
     return Components(share, centre, spread, np.broadcast_to(freedom[..., None], spread.shape))
 
