@@ -138,17 +138,11 @@ class Others(Stored):
         if self.doubtful is not None:
             return self.doubtful.at(places[:, : self.doubtful.points.shape[1]])
         if self.times is None:
-            mean = np.zeros((1, len(points)))
-            deviation = self.scatter * np.nan_to_num(total)[None]
-        else:
-            mean, deviation = self.times.at(places[:, : self.times.points.shape[1]])
-            deviation = np.hypot(deviation, np.hypot(self.jobs, self._unseen(places)) * mean)
-        half = TAIL * deviation
-        low, high = mean - half, mean + half
-        if self.times is not None:
-            # Time that adds is positive, so that its logarithm is what is normal.
-            low, high = (mean * np.exp(sign * half / mean) for sign in (-1, 1))
-        return Forecast.settled(mean, low, high)
+            half = TAIL * self.scatter * np.nan_to_num(total)[None]
+            return Forecast.settled(np.zeros((1, len(points))), -half, half)
+        # Time that adds is positive, so that its logarithm is what is normal.
+        time = self.times.at(places[:, : self.times.points.shape[1]])
+        return Forecast.settled(*time.wider(np.hypot(self.jobs, self._unseen(places))).interval(CENTRAL))
 
     def _unseen(self, places: Array) -> Array:
         """Standard deviation of the logarithm (k,) over more nodes than one, where all runs were inside of one."""

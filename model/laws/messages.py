@@ -55,10 +55,7 @@ class Exchange(Stored):
 
     def at(self, points: Array) -> Quantity:
         """Logarithms of the kernels' seconds (K, k) at `points` (k, m)."""
-        mean, deviation = self.times.at(_places(points, self.parameters, self.domains))
-        with np.errstate(invalid="ignore", divide="ignore"):
-            part = deviation / mean
-            return Quantity(np.log(mean), part, part)
+        return self.times.at(_places(points, self.parameters, self.domains))
 
     def applies(self, points: Array) -> Mask:
         """Where there are others to send to, (k,)."""
