@@ -288,6 +288,8 @@ def _hypotheses(names: tuple[str, ...], points: Array, waiting: bool, nodes: Arr
         launched, growing = NODES, len(np.unique(nodes)) > 1
     starts = dict(LAUNCH) if waiting else {**LAUNCH, SHARED: RARE_TERM}
     launch = {term(over, {launched: factor}): odds for factor, odds in starts.items() if growing}
+    if nodes is not None and launched != NODES and len(np.unique(nodes)) > 1:
+        launch[term(over, {NODES: (1.0, 0.0, 0.0)})] = 0.0
     files = {term(over, {name: factor}): 0.0 for name in names if name in varied - {"ranks"} for factor in FILES}
     shared = {term(over, {REST: (1.0, 0.0, 0.0)}): -RARE_TERM} if waiting else {}
     return forms(over, launch, files, shared)

@@ -38,6 +38,11 @@ SHARES = (0.5, 2 / 3, 1.0)
 """Powers of the work per rank that messages have: the edge of a face, the face of a volume, all of it."""
 SCATTERED = on_a_grid("1 - 1/x")
 """What a rank sends of a whole that all hold a share of, as reductions of long messages do."""
+CONTENDED: Mapping[Factor, float] = {
+    (0.0, 1.0, 0.0): 0.0, (0.5, 0.0, 0.0): 0.0, (1.0, 0.0, 0.0): RARE_TERM, SCATTERED: RARE_TERM,
+}  # fmt: skip
+"""How it grows with the nodes, where these are known: a tree of them, cuts of the network that all messages pass, one
+message to each other node, or the part of all partners that is on other nodes."""
 NODES = "(nodes)"
 """Further coordinate: the nodes that the ranks use."""
 FEWEST = 3
@@ -100,6 +105,8 @@ def fit_exchange(series: Series, domains: Domains | None = None) -> Exchange | N
     work = work_per_rank(series)
     over = series.parameters if domains is None else (*series.parameters, NODES)
     tree = {term(over, {"ranks": factor}): odds for factor, odds in TREE.items()}
+    if domains is not None and len(np.unique(domains.nodes(ranks[several]))) > 1:
+        tree |= {term(over, {NODES: factor}): odds for factor, odds in CONTENDED.items()}
     powers = dict(zip(work.parameters, work.powers.tolist(), strict=True))
     surface = {
         term(over, {name: (power * share, 0.0, 0.0) for name, power in powers.items()}): 0.0
