@@ -9,7 +9,8 @@ from ranksight.core.experiment import WHOLE
 from ranksight.core.log import log
 from ranksight.model.fitting.varied import fit_varied
 from ranksight.model.laws.asked import Asked
-from ranksight.model.laws.law import registered
+from ranksight.model.laws.fits import Fits
+from ranksight.model.laws.law import MESSAGES, registered
 from ranksight.model.laws.stacking import PRIOR, Weights, learn_weights, log_score
 from ranksight.model.laws.together import Laws
 from ranksight.model.laws.view import View, medians
@@ -53,13 +54,19 @@ def _learned(view: View, kernels: tuple[str, ...]) -> Weights:
         return PRIOR
     count = max(len(scores) for scores in total.values())
     scores = {
-        law: np.sum(scores, axis=0) if len(scores) == count else np.full(len(kernels), np.nan)
+        law: _summed(np.array(scores)) if len(scores) == count else np.full(len(kernels), np.nan)
         for law, scores in total.items()
     }
     result = learn_weights(kernels, scores)
     shown = ", ".join(f"{law} {share:.2f}" for law, share in zip(result.laws, result.common, strict=True))
     log("weights of the laws after %d held-out sets: %s", count, shown)
     return result
+
+
+def _summed(scores: Array) -> Array:
+    """Sums (K,) of the scores (d, K) that there are; NaN where there is none."""
+    known = np.isfinite(scores)
+    return np.where(known.any(axis=0), np.where(known, scores, 0.0).sum(axis=0), np.nan)
 
 
 def _splits(series: Series) -> list[Mask]:
@@ -84,7 +91,19 @@ def _scores(view: View, kernels: tuple[str, ...], keep: Mask) -> dict[str, Array
     held_out = view.series.points[~keep]
     predicted = functions.predict(held_out)
     asked = Asked(view.series.parameters, held_out, functions.rows, predicted, predicted, held_out, fits)
-    return _each(Laws.of(asked), kernels, medians(view.series, "time", kernels)[:, ~keep])
+    truth = medians(view.series, "time", kernels)
+    return _each(Laws.of(asked), kernels, np.where(_first_beyond(view, keep, fits, kernels), np.nan, truth)[:, ~keep])
+
+
+def _first_beyond(view: View, keep: Mask, fits: Fits, kernels: tuple[str, ...]) -> Mask:
+    """Which times (K, n) are of messages beyond a node where those kept (n,) are all within one: that regime is another
+    one, and what laws make of it says nothing of how they go on."""
+    sent = fits.by(MESSAGES)
+    beyond = np.zeros(len(keep), dtype=bool)
+    if sent is not None and view.domains is not None:
+        nodes = view.domains.nodes(view.series.points[:, view.series.parameters.index("ranks")])
+        beyond = (nodes > 1) & (nodes[keep] <= 1).all()
+    return np.isin(np.array(kernels, dtype=object), () if sent is None else sent.kernels)[:, None] & beyond
 
 
 def inside_weights(asked: Asked, pace: float, series: Series) -> Weights | None:
