@@ -43,8 +43,10 @@ CONTENDED: Mapping[Factor, float] = {
 }  # fmt: skip
 """How it grows with the nodes, where these are known: a tree of them, cuts of the network that all messages pass, one
 message to each other node, or the part of all partners that is on other nodes."""
-NODES = "(nodes)"
-"""Further coordinate: the nodes that the ranks use."""
+BEYOND, NODES = "(beyond)", "(nodes)"
+"""Further coordinates: 2 where messages leave a node and 1 where none does, and the nodes that the ranks use."""
+STEPPED: Factor = (1.0, 0.0, 0.0)
+"""How it goes with the first of them: an adapter's latency is added to each message, or not."""
 FEWEST = 3
 """Numbers of ranks above one that a sum of three terms needs."""
 
@@ -67,7 +69,7 @@ class Exchange(Stored):
         return np.asarray(points[:, self.parameters.index("ranks")] > 1)
 
     def _fits(self) -> bool:
-        columns = len(self.parameters) + (self.domains is not None)
+        columns = len(self.parameters) + 2 * (self.domains is not None)
         same = len(self.times.measured) == len(self.kernels) and columns == self.times.points.shape[1]
         return same and "ranks" in self.parameters
 
@@ -77,10 +79,11 @@ class Exchange(Stored):
 
 
 def _places(points: Array, parameters: tuple[str, ...], domains: Domains | None) -> Array:
-    """The points (k, m) with the nodes that their ranks use, where these are known."""
+    """The points (k, m) with :data:`BEYOND` and :data:`NODES`, where nodes are known."""
     if domains is None:
         return points
-    return np.column_stack([points, domains.nodes(points[:, parameters.index("ranks")])])
+    nodes = domains.nodes(points[:, parameters.index("ranks")])
+    return np.column_stack([points, 1.0 + (nodes > 1), nodes])
 
 
 def fit_exchange(series: Series, domains: Domains | None = None) -> Exchange | None:
@@ -103,10 +106,11 @@ def fit_exchange(series: Series, domains: Domains | None = None) -> Exchange | N
     if not some.any():
         return None
     work = work_per_rank(series)
-    over = series.parameters if domains is None else (*series.parameters, NODES)
+    over = series.parameters if domains is None else (*series.parameters, BEYOND, NODES)
     tree = {term(over, {"ranks": factor}): odds for factor, odds in TREE.items()}
     if domains is not None and len(np.unique(domains.nodes(ranks[several]))) > 1:
         tree |= {term(over, {NODES: factor}): odds for factor, odds in CONTENDED.items()}
+        tree[term(over, {BEYOND: STEPPED})] = 0.0
     powers = dict(zip(work.parameters, work.powers.tolist(), strict=True))
     surface = {
         term(over, {name: (power * share, 0.0, 0.0) for name, power in powers.items()}): 0.0
