@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
+
 import numpy as np
 
 from ranksight.core.arrays import Array, Mask
@@ -16,7 +18,12 @@ from ranksight.model.laws.together import Laws
 from ranksight.model.laws.view import View, medians
 from ranksight.model.priors import HELD_OUT_DEEPEST, HELD_OUT_REST
 from ranksight.model.series.reducing import Series
-from ranksight.model.structure.functions import Functions
+from ranksight.model.series.reduction import reduce
+from ranksight.model.structure.functions import Functions, choose
+from ranksight.model.uncertainty.forecast import Forecast
+
+Key = tuple[str, str]
+"""Kernel and metric."""
 
 MOST = 64
 """Kernels that are held out, those of most time: the weights that so many share are known from them."""
@@ -24,10 +31,11 @@ MOST_INSIDE = 2_000
 """Kernels beyond which weights between the runs are not looked for."""
 
 
-def weights_of(view: View) -> Weights:
+def weights_of(view: View, exact: Collection[Key] = ()) -> Weights:
     """Weights of the laws, from the largest values of one parameter held out in turn.
 
-    Where the user stated how times depend on the parameters, laws that give way do not compete.
+    `exact`: counts (kernel, metric) whose law met all runs to rounding: laws are not judged by what a function of fewer
+    runs makes of these. Where the user stated how times depend on the parameters, laws that give way do not compete.
     """
     stated = view.settings.get("iterations") is not None or view.settings.get("space", "default") != "default"
     series = view.series
@@ -38,17 +46,17 @@ def weights_of(view: View) -> Weights:
         spent = np.nansum(medians(series, "time", kernels), axis=1)
         heaviest = set(np.argsort(-spent, kind="stable")[:MOST].tolist())
         kernels = tuple(kernel for at, kernel in enumerate(kernels) if at in heaviest)
-    result = _learned(view, kernels)
+    result = _learned(view, kernels, exact)
     for name, law in registered().items() if stated else ():
         result = result.without(name) if law.gives_way else result
     return result
 
 
-def _learned(view: View, kernels: tuple[str, ...]) -> Weights:
+def _learned(view: View, kernels: tuple[str, ...], exact: Collection[Key]) -> Weights:
     """Weights from scores, those of the farther held-out sets counting more."""
     total: dict[str, list[Array]] = {}
     for depth, keep in enumerate(_splits(view.series) if kernels else [], start=1):
-        for law, score in _scores(view, kernels, keep).items():
+        for law, score in _scores(view, kernels, keep, exact).items():
             total.setdefault(law, []).append(depth * score)
     if not total:
         return PRIOR
@@ -81,7 +89,7 @@ def _splits(series: Series) -> list[Mask]:
     return [series.points[:, first] < levels[-depth] for depth in range(1, deepest + 1)]
 
 
-def _scores(view: View, kernels: tuple[str, ...], keep: Mask) -> dict[str, Array]:
+def _scores(view: View, kernels: tuple[str, ...], keep: Mask, exact: Collection[Key]) -> dict[str, Array]:
     """Logarithmic score (K,) of each law that was fitted to the configurations `keep`."""
     part = view.among(keep, kernels)
     fits = part.fits()
@@ -90,9 +98,20 @@ def _scores(view: View, kernels: tuple[str, ...], keep: Mask) -> dict[str, Array
     functions = Functions(fit_varied(part.series.select(wanted), **view.settings))
     held_out = view.series.points[~keep]
     predicted = functions.predict(held_out)
-    asked = Asked(view.series.parameters, held_out, functions.rows, predicted, predicted, held_out, fits)
+    counts = _as_measured(predicted, functions.rows, view.series.at(~keep), exact)
+    asked = Asked(view.series.parameters, held_out, functions.rows, predicted, counts, held_out, fits)
     truth = medians(view.series, "time", kernels)
     return _each(Laws.of(asked), kernels, np.where(_first_beyond(view, keep, fits, kernels), np.nan, truth)[:, ~keep])
+
+
+def _as_measured(predicted: Forecast, rows: Mapping[Key, int], series: Series, exact: Collection[Key]) -> Forecast:
+    """The forecast (s, k) of `rows` with counts that are `exact` as they are in `series`."""
+    known = [key for key in exact if key in rows and key in series.rows]
+    if not known:
+        return predicted
+    index, places = (np.array([of[key] for key in known]) for of in (rows, series.rows))
+    values = reduce(series.values[places], "median", axis=2)
+    return choose(predicted, Forecast.settled(values, values, values), index, np.isfinite(values))
 
 
 def _first_beyond(view: View, keep: Mask, fits: Fits, kernels: tuple[str, ...]) -> Mask:
