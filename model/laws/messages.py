@@ -4,8 +4,8 @@
 
 with x the work per rank, and s 1/2 or 2/3 for the surface of what a rank owns, 1 for its volume (Ding et al. 2018,
 equation 4: constant, volume and tree of messages). In place of log2 P a tree has ceil(log2 P) whole steps, and one
-message to each other rank makes P - 1; in place of x^s, all but a rank's own share of a whole is 1 - 1/P. A single rank
-sends nothing.
+message to each other rank makes P - 1; in place of x^s, all but a rank's own share of a whole is 1 - 1/P. Where nodes
+are known, growth over them or a step beyond the first may be in place of the tree. A single rank sends nothing.
 """
 
 from __future__ import annotations
