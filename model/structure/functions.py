@@ -25,6 +25,7 @@ from ranksight.model.structure.local_blocks import Blocks
 from ranksight.model.structure.neighbours import Neighbours
 from ranksight.model.structure.ranklaws import RankLaws
 from ranksight.model.structure.stated import BYTES, MESSAGES, Stated
+from ranksight.model.structure.turns import Turns
 from ranksight.model.structure.unserved import Unserved
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
@@ -62,6 +63,8 @@ class Functions(Stored):
     traced: int = 1  # the most ranks of a run whose partners are known
     late: Late | None = None  # of the times that are zero up to a boundary
     blocks: Blocks | None = None  # of the counts that follow the local block
+    turns: Turns | None = None  # how often what some series count is called, as iterations decide
+    per_call: Functions | None = None  # of these series what they count in one call
 
     @property
     def rows(self) -> Mapping[tuple[str, str], int]:
@@ -113,11 +116,25 @@ class Functions(Stored):
             rows = np.array([self.rows[key] for key in self.late.keys])
             by_levels = self.late.predict(points)
             answer = choose(answer, by_levels, rows, np.ones(by_levels.value.shape, dtype=bool))
-        answer = self._limited(self._varied(self._scattered(answer, points), points), points)
+        answer = self._scattered(answer, points)
+        if self.turns is not None and self.per_call is not None:
+            answer = self._turned(answer, self.turns, self.per_call.predict(points), points)
+        answer = self._limited(self._varied(answer, points), points)
         if self.unserved is None:
             return answer
         fitted = self.fitted
         return self.unserved.opened(answer, self.rows, points, fitted.parameters, fitted.trained, fitted.iterations)
+
+    def _turned(self, answer: Forecast, turns: Turns, each: Forecast, points: Array) -> Forecast:
+        """The answers with the turns of a loop as they may go on, and of what follows them `each` call's times these."""
+        row = self.rows[turns.counted]
+        count = turns.count(answer, row, points)
+        answer = choose(answer, count, np.array([row]), np.ones(count.value.shape, dtype=bool))
+        assert self.per_call is not None
+        each = rows_of(each, np.array([self.per_call.rows[key] for key in turns.keys], dtype=np.intp))
+        product = turns.times(each, count)
+        lawful = np.isfinite(product.value)
+        return choose(answer, product, self._index(turns.keys), lawful)
 
     def _scattered(self, answer: Forecast, points: Array) -> Forecast:
         """The answers open for what partners of irregular data may become with more ranks.
@@ -198,10 +215,21 @@ class Functions(Stored):
 
     def formula(self, i: int) -> str:
         """What is known of series `i`, as people read it."""
+        if self.turns is not None and self.fitted.keys[i] in self.turns.rows:
+            return self._times_calls(self.fitted.keys[i])
         for law in (self.late, self.laws, self.neighbours):
             if law is not None and self.fitted.keys[i] in law.rows:
                 return law.formula(law.rows[self.fitted.keys[i]])
         return self.fitted.formula(i) if self.levels is None else self.levels.formula(i)
+
+    def _times_calls(self, key: tuple[str, str]) -> str:
+        """What one call does times the calls, as people read it."""
+        assert self.turns is not None and self.per_call is not None
+        a, b = self.turns.line[self.turns.rows[key]].tolist()
+        calls = f"{b:.4g} * turns" if b != 1 else "turns"
+        calls = f"({calls} {'+' if a > 0 else '-'} {abs(a):.4g})" if a else calls
+        each = self.per_call.formula(self.per_call.rows[key])
+        return calls if each == "1" else f"{calls} * ({each}), turns: {self.turns.counted[1]} of {self.turns.counted[0]}"
 
     def structures(self) -> dict[str, Any]:
         """The structures as plain data, for :meth:`with_structures`."""
@@ -231,8 +259,12 @@ class Functions(Stored):
             ("laws", self.laws),
             ("late", self.late),
             ("blocks", self.blocks),
+            ("turns", self.turns),
         ):
             fits[name] = law is None or (law.parameters == described[0] and set(law.keys) <= rows)
+        if self.turns is not None:
+            called = self.per_call
+            fits["turns"] &= called is not None and self.turns.counted in rows and set(self.turns.keys) <= set(called.rows)
         for name, well in fits.items():
             if not well:
                 raise InputError(f"{name!r} does not fit the functions", "fit the model again")

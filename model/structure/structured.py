@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from ranksight.comm.costs.collective import OPERATIONS, operation_name
 from ranksight.comm.costs.pointtopoint import SENDS
+from ranksight.core.arrays import Array
 from ranksight.core.experiment import Experiment
 from ranksight.model.fitting.fitted import Fitted
+from ranksight.model.fitting.varied import fit_varied
 from ranksight.model.plaindata import rounded
 from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
@@ -24,7 +27,11 @@ from ranksight.model.structure.ranklaws import fit_rank_laws
 from ranksight.model.structure.ranksums import Called
 from ranksight.model.structure.rankterms import GROUPS
 from ranksight.model.structure.stated import BETWEEN, Stated
+from ranksight.model.structure.turns import find_turns
 from ranksight.model.structure.unserved import find_unserved
+
+BETTER = 0.5
+"""Error of what one call does, to that of all of them, from which on it is the better predictor."""
 
 
 def structured(
@@ -37,10 +44,55 @@ def structured(
     **settings: Any,
 ) -> Functions:
     """The functions of a series with what two levels say, what follows the process grid, or sums of other laws of the
-    ranks, and what is stated.
+    ranks, what is stated, and what loops do in one turn.
 
     For `tables` and `everywhere` see :func:`ranksight.model.structure.neighbourfit.fit_neighbours`.
     """
+    whole = _structured(experiment, series, fitted, tables, stated, everywhere, **settings)
+    missed = _missed(whole, series)
+    exact = {key for key, error in zip(series.keys, missed.tolist(), strict=True) if error <= EXACT}
+    turns = find_turns(series, exact, missed)
+    if turns is None or not turns.keys:
+        return whole
+    part = turns.per_call(series)
+    tables = turns.tables(tables, series)
+    per_call = _structured(experiment, part, fit_varied(part, **settings), tables, None, everywhere, **settings)
+    rows = np.array([series.rows[key] for key in turns.keys], dtype=np.intp)
+    better = _missed(per_call, part) < BETTER * np.maximum(missed[rows], EXACT)
+    kept = turns.only(better)
+    return whole if kept is None else replace(whole, turns=kept, per_call=per_call)
+
+
+def _missed(functions: Functions, series: Series) -> Array:
+    """Relative errors (s,) of the best of what is known of each series, root mean square over its configurations."""
+    values = reduce(series.values, "median", axis=2)
+    errors = [_relative(functions.fitted.at_training(series.points), values)]
+    for law in (functions.laws, functions.neighbours):
+        if law is not None:
+            rows = np.array([series.rows[key] for key in law.keys], dtype=np.intp)
+            errors.append(np.full(len(series), np.inf))
+            errors[-1][rows] = _relative(law.predict(series.points).value, values[rows])
+    return np.min(errors, axis=0)
+
+
+def _relative(predicted: Array, values: Array) -> Array:
+    """Root mean square errors (s,) of values (s, n), relative to their means; infinite where nothing is predicted."""
+    known = np.isfinite(values) & (values > 0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        square = np.where(known, (predicted / values - 1) ** 2, 0.0).sum(axis=1) / known.sum(axis=1)
+    return np.where(np.isfinite(square), np.sqrt(square), np.inf)
+
+
+def _structured(
+    experiment: Experiment,
+    series: Series,
+    fitted: Fitted,
+    tables: Tables,
+    stated: Stated | None,
+    everywhere: bool,
+    **settings: Any,
+) -> Functions:
+    """The functions of a series with all that is known of them but turns."""
     each = {name: value for name, value in settings.items() if name not in ("jobs", "dask")}
     keys = series.keys
     # What follows the work per rank, as stated, does not follow the process grid.
