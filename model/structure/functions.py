@@ -118,23 +118,21 @@ class Functions(Stored):
             answer = choose(answer, by_levels, rows, np.ones(by_levels.value.shape, dtype=bool))
         answer = self._scattered(answer, points)
         if self.turns is not None and self.per_call is not None:
-            answer = self._turned(answer, self.turns, self.per_call.predict(points), points)
+            answer = self._turned(answer, self.turns, self.per_call, points)
         answer = self._limited(self._varied(answer, points), points)
         if self.unserved is None:
             return answer
         fitted = self.fitted
         return self.unserved.opened(answer, self.rows, points, fitted.parameters, fitted.trained, fitted.iterations)
 
-    def _turned(self, answer: Forecast, turns: Turns, each: Forecast, points: Array) -> Forecast:
-        """The answers with the turns of a loop as they may go on, and of what follows them `each` call's times these."""
+    def _turned(self, answer: Forecast, turns: Turns, per_call: Functions, points: Array) -> Forecast:
+        """The answers with the turns of a loop as they may go on, and these times what a call does where they count."""
         row = self.rows[turns.counted]
         count = turns.count(answer, row, points)
         answer = choose(answer, count, np.array([row]), np.ones(count.value.shape, dtype=bool))
-        assert self.per_call is not None
-        each = rows_of(each, np.array([self.per_call.rows[key] for key in turns.keys], dtype=np.intp))
+        each = rows_of(per_call.predict(points), np.array([per_call.rows[key] for key in turns.keys], dtype=np.intp))
         product = turns.times(each, count)
-        lawful = np.isfinite(product.value)
-        return choose(answer, product, self._index(turns.keys), lawful)
+        return choose(answer, product, self._index(turns.keys), np.isfinite(product.value))
 
     def _scattered(self, answer: Forecast, points: Array) -> Forecast:
         """The answers open for what partners of irregular data may become with more ranks.
@@ -215,21 +213,13 @@ class Functions(Stored):
 
     def formula(self, i: int) -> str:
         """What is known of series `i`, as people read it."""
-        if self.turns is not None and self.fitted.keys[i] in self.turns.rows:
-            return self._times_calls(self.fitted.keys[i])
+        key = self.fitted.keys[i]
+        if self.turns is not None and self.per_call is not None and key in self.turns.rows:
+            return self.turns.formula(self.turns.rows[key], self.per_call.formula(self.per_call.rows[key]))
         for law in (self.late, self.laws, self.neighbours):
-            if law is not None and self.fitted.keys[i] in law.rows:
-                return law.formula(law.rows[self.fitted.keys[i]])
+            if law is not None and key in law.rows:
+                return law.formula(law.rows[key])
         return self.fitted.formula(i) if self.levels is None else self.levels.formula(i)
-
-    def _times_calls(self, key: tuple[str, str]) -> str:
-        """What one call does times the calls, as people read it."""
-        assert self.turns is not None and self.per_call is not None
-        a, b = self.turns.line[self.turns.rows[key]].tolist()
-        calls = f"{b:.4g} * turns" if b != 1 else "turns"
-        calls = f"({calls} {'+' if a > 0 else '-'} {abs(a):.4g})" if a else calls
-        each = self.per_call.formula(self.per_call.rows[key])
-        return calls if each == "1" else f"{calls} * ({each}), turns: {self.turns.counted[1]} of {self.turns.counted[0]}"
 
     def structures(self) -> dict[str, Any]:
         """The structures as plain data, for :meth:`with_structures`."""
@@ -263,8 +253,8 @@ class Functions(Stored):
         ):
             fits[name] = law is None or (law.parameters == described[0] and set(law.keys) <= rows)
         if self.turns is not None:
-            called = self.per_call
-            fits["turns"] &= called is not None and self.turns.counted in rows and set(self.turns.keys) <= set(called.rows)
+            called = set() if self.per_call is None else set(self.per_call.rows)
+            fits["turns"] &= self.turns.counted in rows and set(self.turns.keys) <= called
         for name, well in fits.items():
             if not well:
                 raise InputError(f"{name!r} does not fit the functions", "fit the model again")

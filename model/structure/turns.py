@@ -89,6 +89,13 @@ class Turns(Stored, Keyed):
         status, reason = forecast.judged_by_width(factor, status, reason)
         return Forecast(value, lower, upper, status, reason, each.form)
 
+    def formula(self, i: int, each: str) -> str:
+        """Series `i` as people read it; `each` is what one call counts."""
+        a, b = self.line[i].tolist()
+        turns = "turns" if b == 1 else f"{b:.4g} * turns"
+        calls = f"({turns} {'+' if a > 0 else '-'} {abs(a):.4g})" if a else turns
+        return f"{calls}{'' if each == '1' else f' * ({each})'}; turns: {self.counted[1]} of {self.counted[0]}"
+
     def only(self, rows: Mask) -> Turns | None:
         """The same of some series (s,); None where there is none."""
         kernels, metrics = (
@@ -104,7 +111,8 @@ class Turns(Stored, Keyed):
         calls = self.line[:, :1] + self.line[:, 1:] * count
         part = series.select(rows)
         with np.errstate(divide="ignore", invalid="ignore"):
-            return replace(part, values=np.where(calls > 0, part.values.transpose(2, 0, 1) / calls, np.nan).transpose(1, 2, 0))
+            values = np.where(calls[:, :, None] > 0, part.values / calls[:, :, None], np.nan)
+        return replace(part, values=values)
 
     def tables(self, tables: Tables, series: Series) -> Tables:
         """The tables of runs with what kernels did in one call."""
@@ -177,16 +185,16 @@ def _line(series: Series, count: Array, calls: Array, name: str) -> tuple[float,
         return None
     basis = np.column_stack([np.ones(int(known.sum())), count[known]])
     a, b = np.linalg.lstsq(basis, calls[known], rcond=None)[0].tolist()
-    missed = np.abs(basis @ (a, b) - calls[known]).max()
-    if b > 0 and missed <= EXACT * calls[known].max():
-        return (round(a * 2) / 2 if abs(a * 2 - round(a * 2)) < EXACT ** 0.5 else a), b
+    most = float(calls[known].max())
+    if b * np.ptp(count[known]) > EXACT * most and np.abs(basis @ (a, b) - calls[known]).max() <= EXACT * most:
+        return (0.0 if abs(a) <= EXACT * most else a), b
     if name != "messages" or "ranks" not in series.parameters:
         return None
     return _proportional(series.points[:, series.parameters.index("ranks")], count, calls)
 
 
 def _proportional(ranks: Array, count: Array, calls: Array) -> tuple[float, float] | None:
-    """a and b of which messages are a multiple at every number of ranks, whatever the size; None where there are none."""
+    """a and b of which messages are a multiple at every number of ranks, at all sizes; None where there are none."""
     offsets, groups = [], []
     for p in np.unique(ranks):
         at = (ranks == p) & (calls > 0)
@@ -197,13 +205,14 @@ def _proportional(ranks: Array, count: Array, calls: Array) -> tuple[float, floa
                 return None
             offsets.append(count[low] - calls[low] / rise)
             groups.append(at)
-    if len(offsets) < 2 or np.ptp(offsets) > EXACT * count.max() or abs(offsets[0] - round(offsets[0])) > EXACT * count.max():
+    off = np.array(offsets)
+    if len(off) < 2 or np.abs(off - np.round(off[0])).max() > EXACT * count.max():
         return None
-    less = count - round(offsets[0])
+    less = count - np.round(off[0])
     if less.min() <= 0 or sum(int(at.sum()) - 1 for at in groups) < FEWEST:
         return None
     ratio = calls / less
     if any(np.ptp(ratio[at]) > EXACT * ratio[at].max() for at in groups):
         return None
     unit = gcd(*(int(each) for each in less))
-    return -round(offsets[0]) / unit, 1 / unit
+    return -float(np.round(off[0])) / unit, 1 / unit
