@@ -16,9 +16,9 @@ from ranksight.model.fitting.varied import fit_varied
 from ranksight.model.plaindata import rounded
 from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
-from ranksight.model.structure.along import sides_along, unruled
+from ranksight.model.structure.along import one_sided, sides_along, unruled
 from ranksight.model.structure.functions import Functions, find_minor
-from ranksight.model.structure.gridlaw import EXACT, SENT
+from ranksight.model.structure.gridlaw import CLOSE, EXACT, SENT
 from ranksight.model.structure.late import fit_late
 from ranksight.model.structure.levels import COUNTS, fit_levels
 from ranksight.model.structure.local_blocks import DIMENSIONS, find_blocks
@@ -30,6 +30,8 @@ from ranksight.model.structure.stated import BETWEEN, Stated
 from ranksight.model.structure.turns import find_turns
 from ranksight.model.structure.unserved import find_unserved
 
+WORK = COUNTS - SENT - {"visits", "peers"}
+"""Metrics that go with what a call works on."""
 BETTER = 0.5
 """Error of what one call does, to that of all of them, from which on it is the better predictor."""
 
@@ -58,7 +60,11 @@ def structured(
     tables = turns.tables(tables, series)
     per_call = _structured(experiment, part, fit_varied(part, **settings), tables, None, everywhere, **settings)
     rows = np.array([series.rows[key] for key in turns.keys], dtype=np.intp)
-    better = _missed(per_call, part) < BETTER * np.maximum(missed[rows], EXACT)
+    of_call = _missed(per_call, part)
+    better = of_call < BETTER * np.maximum(missed[rows], EXACT)
+    # Calls that nothing else follows may each do another thing, as those of levels do.
+    own = np.array([turns.counted[at][0] == kernel for at, kernel in zip(turns.which, turns.kernels, strict=True)])
+    better &= ~own | (of_call <= CLOSE)
     kept = turns.only(better)
     return whole if kept is None else replace(whole, turns=kept, per_call=per_call)
 
@@ -108,7 +114,7 @@ def _structured(
     sent = {key for key in names - decided if key[1] in SENT}
     together = frozenset(kernel for kernel, whole in called.items() if whole)
     traced, number, irregular, uneven = partners(experiment)
-    grids = grids_of(experiment)[0] if sent and "ranks" in experiment.parameters else ()
+    grids = grids_of(experiment)[0] if "ranks" in experiment.parameters else ()
     shown = Called(together, traced, number, sides_along(experiment, grids), groups_of(experiment))
     laws = fit_rank_laws(series, sent, None if law is None else law.halos, shown, **each)
     minor = tuple(key for key in find_minor(series) if key not in lawful)
@@ -117,9 +123,15 @@ def _structured(
     scattered = tuple(key for key in keys if key[1] in SENT and key[0] in irregular)
     unmet = tuple(key for key in keys if key[1] in SENT and key[0] in loose and key not in met)
     levels, unserved = fit_levels(series, **each), find_unserved(series)
-    most, late = traced if scattered or unmet else 1, fit_late(series)
+    scattered_work = tuple(key for key in keys if key[1] in WORK and key[0] in irregular)
+    faces = one_sided(experiment, grids) if everywhere and grids else set()
+    sided = tuple(key for key in keys if key[1] in WORK and key[0] in faces and key not in met)
+    most, late = traced if scattered or unmet or scattered_work or sided else 1, fit_late(series)
     blocks = find_blocks(series, near, dimensions_of(experiment) or DIMENSIONS)
-    return Functions(fitted, levels, law, minor, stated, unserved, laws, scattered, unmet, most, late, blocks)
+    unmet += scattered_work
+    return Functions(
+        fitted, levels, law, minor, stated, unserved, laws, scattered, unmet, most, late, blocks, sided=sided
+    )
 
 
 def collective(experiment: Experiment) -> dict[str, bool]:

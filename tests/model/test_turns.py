@@ -32,7 +32,7 @@ def test_calls_are_affine_functions_of_the_turns():
     n = np.array(TURNS)
     turns = found(series(dot__visits=2 * n + 1, multiply__visits=n, start__visits=0 * n + 7, multiply__loads=n * 5.5))
     assert turns is not None
-    assert turns.counted == ("dot", "visits")
+    assert turns.counted == (("dot", "visits"),)
     assert turns.keys == (("multiply", "visits"), ("multiply", "loads"))
     assert turns.line == pytest.approx(np.array([[-0.5, 0.5], [-0.5, 0.5]]))
 
@@ -90,7 +90,7 @@ def test_turns_are_doubted_the_more_the_farther_they_go_on(model):
     assert (np.diff(factors) > 0).all()
     assert factors[0] < 1.5
     # Power laws between none and twice the slope measured.
-    slope = abs(model.functions.turns.slopes[1])
+    slope = abs(model.functions.turns.slopes[0, 1])
     assert factors[2] >= 3 ** (2 * slope) * 0.99
 
 
