@@ -64,7 +64,9 @@ def structured(
     better = of_call < BETTER * np.maximum(missed[rows], EXACT)
     # Calls that nothing else follows may each do another thing, as those of levels do.
     own = np.array([turns.counted[at][0] == kernel for at, kernel in zip(turns.which, turns.kernels, strict=True)])
-    better &= ~own | (of_call <= CLOSE)
+    # Nor is one a sum of parts where these cancel each other.
+    summed = (np.nan_to_num(per_call.fitted.coefficient[:, 0]) >= 0).all(axis=1)
+    better &= ~own | (summed & (of_call <= CLOSE))
     kept = turns.only(better)
     return whole if kept is None else replace(whole, turns=kept, per_call=per_call)
 
