@@ -96,14 +96,14 @@ def one_sided(experiment: Experiment, grids: Collection[Cartesian]) -> set[str]:
         # The same side of the same grid is meant at all numbers of ranks.
         every = [_with_neighbours(grid, ranks, turned) for grid, turned in ways if not any(grid.periodic)]
         sides[ranks] = set(enumerate(side for of_grid in every for side in of_grid))
-    found: set[str] = set()
+    facing: set[str] = set()
     for kernel, of_runs in present.items():
         matching = [
             {at for at, side in sides[ranks] if side == of_runs.get(ranks, frozenset())} for ranks in measured
         ]
         if matching and len(of_runs) > 1 and set.intersection(*matching):
-            found.add(kernel)
-    return found
+            facing.add(kernel)
+    return facing
 
 
 def _with_neighbours(grid: Cartesian, ranks: int, turned: bool) -> list[frozenset[int]]:

@@ -63,12 +63,12 @@ def structured(
     of_call = _missed(per_call, part)
     better = of_call < BETTER * np.maximum(missed[rows], EXACT)
     # Calls that nothing else follows may each do another thing, as those of levels do.
-    own = np.array([turns.counted[at][0] == kernel for at, kernel in zip(turns.which, turns.kernels, strict=True)])
+    by_themselves = np.array([turns.counted[at][0] == kernel for at, kernel in zip(turns.which, turns.kernels, strict=True)])
     # Nor is one a sum of parts where these cancel each other.
     summed = (np.nan_to_num(per_call.fitted.coefficient[:, 0]) >= 0).all(axis=1)
-    better &= ~own | (summed & (of_call <= CLOSE))
-    kept = turns.only(better)
-    return whole if kept is None else replace(whole, turns=kept, per_call=per_call)
+    better &= ~by_themselves | (summed & (of_call <= CLOSE))
+    chosen = turns.only(better)
+    return whole if chosen is None else replace(whole, turns=chosen, per_call=per_call)
 
 
 def _missed(functions: Functions, series: Series) -> Array:
