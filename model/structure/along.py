@@ -98,9 +98,7 @@ def one_sided(experiment: Experiment, grids: Collection[Cartesian]) -> set[str]:
         sides[ranks] = set(enumerate(side for of_grid in every for side in of_grid))
     facing: set[str] = set()
     for kernel, of_runs in present.items():
-        matching = [
-            {at for at, side in sides[ranks] if side == of_runs.get(ranks, frozenset())} for ranks in measured
-        ]
+        matching = [{at for at, side in sides[ranks] if side == of_runs.get(ranks, frozenset())} for ranks in measured]
         if matching and len(of_runs) > 1 and set.intersection(*matching):
             facing.add(kernel)
     return facing

@@ -63,7 +63,8 @@ def structured(
     of_call = _missed(per_call, part)
     better = of_call < BETTER * np.maximum(missed[rows], EXACT)
     # Calls that nothing else follows may each do another thing, as those of levels do.
-    by_themselves = np.array([turns.counted[at][0] == kernel for at, kernel in zip(turns.which, turns.kernels, strict=True)])
+    counting = np.array([kernel for kernel, _ in turns.counted], dtype=object)
+    by_themselves = counting[turns.which] == np.array(turns.kernels, dtype=object)
     # Nor is one a sum of parts where these cancel each other.
     summed = (np.nan_to_num(per_call.fitted.coefficient[:, 0]) >= 0).all(axis=1)
     better &= ~by_themselves | (summed & (of_call <= CLOSE))

@@ -176,9 +176,11 @@ def find_turns(series: Series, known: Collection[tuple[str, str]], scatter: Arra
     shared, lines = _shared(series, values, [row for row in rows if series.keys[row] not in known])
     goes_by = dict.fromkeys(lines, shared)
     for row in rows:
-        counted = values[row][np.isfinite(values[row])]
-        if series.metrics[row] == CALLS[0] and series.kernels[row] not in lines and len(np.unique(counted)) > 1:
-            goes_by[series.kernels[row]], lines[series.kernels[row]] = row, (0.0, 1.0)
+        (kernel, name), counted = series.keys[row], values[row][np.isfinite(values[row])]
+        # Messages that a function meets have laws of their own.
+        calls = name == CALLS[0] or ((kernel, name) not in known and (kernel, CALLS[0]) not in series.rows)
+        if calls and kernel not in lines and len(np.unique(counted)) > 1 and (counted > 0).any():
+            goes_by[kernel], lines[kernel] = row, (0.0, 1.0)
     members = [
         row
         for row, (kernel, name) in enumerate(series.keys)

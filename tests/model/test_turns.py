@@ -97,3 +97,11 @@ def test_turns_are_doubted_the_more_the_farther_they_go_on(model):
 def test_the_printed_function_names_the_turns(model):
     row = model.functions.rows["multiply", "instructions"]
     assert "turns: visits of " in model.functions.formula(row)
+
+
+def test_calls_that_follow_no_others_are_counted_by_themselves():
+    calls = np.array(TURNS) // 5
+    turns = found(series(report__messages=calls, report__bytes_sent=calls * 8 * POINTS[:, 1]))
+    assert turns is not None
+    assert turns.counted == (("report", "messages"),)
+    assert turns.keys == (("report", "bytes_sent"),)
