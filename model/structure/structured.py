@@ -81,7 +81,7 @@ def _missed(functions: Functions, series: Series) -> Array:
             rows = np.array([series.rows[key] for key in law.keys], dtype=np.intp)
             errors.append(np.full(len(series), np.inf))
             errors[-1][rows] = _relative(law.predict(series.points).value, values[rows])
-    return np.min(errors, axis=0)
+    return np.asarray(np.min(errors, axis=0))
 
 
 def _relative(predicted: Array, values: Array) -> Array:
