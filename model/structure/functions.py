@@ -19,13 +19,13 @@ from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.plaindata import Stored, plain
 from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
+from ranksight.model.structure.loops import Iterations
 from ranksight.model.structure.late import Late
 from ranksight.model.structure.levels import Levels
 from ranksight.model.structure.local_blocks import Blocks
 from ranksight.model.structure.neighbours import Neighbours
 from ranksight.model.structure.ranklaws import RankLaws
 from ranksight.model.structure.stated import BYTES, MESSAGES, Stated
-from ranksight.model.structure.turns import Turns
 from ranksight.model.structure.unserved import Unserved
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
@@ -63,7 +63,7 @@ class Functions(Stored):
     traced: int = 1  # the most ranks of a run whose partners are known
     late: Late | None = None  # of the times that are zero up to a boundary
     blocks: Blocks | None = None  # of the counts that follow the local block
-    turns: Turns | None = None  # how often what some series count is called, as iterations decide
+    iterations: Iterations | None = None  # how often what some series count is called, as iterations decide
     per_call: Functions | None = None  # of these series what they count in one call
     sided: tuple[tuple[str, str], ...] = ()
     """tuple of (kernel, metric): counts that go by the face of a block towards one side of the grid."""
@@ -147,18 +147,20 @@ class Functions(Stored):
             by_levels = self.late.predict(points)
             answer = choose(answer, by_levels, rows, np.ones(by_levels.value.shape, dtype=bool))
         answer = self._scattered(answer, points)
-        if self.turns is not None and self.per_call is not None:
-            answer = self._turned(answer, self.turns, self.per_call, points)
+        if self.iterations is not None and self.per_call is not None:
+            answer = self._iterated(answer, self.iterations, self.per_call, points)
         return answer
 
-    def _turned(self, answer: Forecast, turns: Turns, per_call: Functions, points: Array) -> Forecast:
-        """The answers with the turns of a loop as they may go on, and these times what a call does where they count."""
-        rows = self._index(turns.counted)
-        count = turns.count(answer, rows, points)
+    def _iterated(self, answer: Forecast, iterations: Iterations, per_call: Functions, points: Array) -> Forecast:
+        """The answers with iterations as they may go on, and these times what a call does where they count."""
+        rows = self._index(iterations.counted)
+        count = iterations.count(answer, rows, points)
         answer = choose(answer, count, rows, np.ones(count.value.shape, dtype=bool))
-        each = rows_of(per_call.predict(points), np.array([per_call.rows[key] for key in turns.keys], dtype=np.intp))
-        product = turns.times(each, count)
-        return choose(answer, product, self._index(turns.keys), np.isfinite(product.value))
+        each = rows_of(
+            per_call.predict(points), np.array([per_call.rows[key] for key in iterations.keys], dtype=np.intp)
+        )
+        product = iterations.times(each, count)
+        return choose(answer, product, self._index(iterations.keys), np.isfinite(product.value))
 
     def _scattered(self, answer: Forecast, points: Array) -> Forecast:
         """The answers open for what partners of irregular data may become with more ranks.
@@ -240,8 +242,8 @@ class Functions(Stored):
     def formula(self, i: int) -> str:
         """What is known of series `i`, as people read it."""
         key = self.fitted.keys[i]
-        if self.turns is not None and self.per_call is not None and key in self.turns.rows:
-            return self.turns.formula(self.turns.rows[key], self.per_call.formula(self.per_call.rows[key]))
+        if self.iterations is not None and self.per_call is not None and key in self.iterations.rows:
+            return self.iterations.formula(self.iterations.rows[key], self.per_call.formula(self.per_call.rows[key]))
         for law in (self.late, self.laws, self.neighbours):
             if law is not None and key in law.rows:
                 return law.formula(law.rows[key])
@@ -275,12 +277,12 @@ class Functions(Stored):
             ("laws", self.laws),
             ("late", self.late),
             ("blocks", self.blocks),
-            ("turns", self.turns),
+            ("iterations", self.iterations),
         ):
             fits[name] = law is None or (law.parameters == described[0] and set(law.keys) <= rows)
-        if self.turns is not None:
+        if self.iterations is not None:
             called = set() if self.per_call is None else set(self.per_call.rows)
-            fits["turns"] &= set(self.turns.counted) <= rows and set(self.turns.keys) <= called
+            fits["iterations"] &= set(self.iterations.counted) <= rows and set(self.iterations.keys) <= called
         for name, well in fits.items():
             if not well:
                 raise InputError(f"{name!r} does not fit the functions", "fit the model again")

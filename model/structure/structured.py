@@ -19,6 +19,7 @@ from ranksight.model.series.reduction import reduce
 from ranksight.model.structure.along import one_sided, sides_along, unruled
 from ranksight.model.structure.functions import Functions, find_minor
 from ranksight.model.structure.gridlaw import CLOSE, EXACT, SENT
+from ranksight.model.structure.loops import find_iterations
 from ranksight.model.structure.late import fit_late
 from ranksight.model.structure.levels import COUNTS, fit_levels
 from ranksight.model.structure.local_blocks import DIMENSIONS, find_blocks
@@ -27,7 +28,6 @@ from ranksight.model.structure.ranklaws import fit_rank_laws
 from ranksight.model.structure.ranksums import Called
 from ranksight.model.structure.rankterms import GROUPS
 from ranksight.model.structure.stated import BETWEEN, Stated
-from ranksight.model.structure.turns import find_turns
 from ranksight.model.structure.unserved import find_unserved
 
 WORK = COUNTS - SENT - {"visits", "peers"}
@@ -46,30 +46,30 @@ def structured(
     **settings: Any,
 ) -> Functions:
     """The functions of a series with what two levels say, what follows the process grid, or sums of other laws of the
-    ranks, what is stated, and what loops do in one turn.
+    ranks, what is stated, and what loops do in one iteration.
 
     For `tables` and `everywhere` see :func:`ranksight.model.structure.neighbourfit.fit_neighbours`.
     """
     whole = _structured(experiment, series, fitted, tables, stated, everywhere, **settings)
     missed = _missed(whole, series)
     exact = {key for key, error in zip(series.keys, missed.tolist(), strict=True) if error <= EXACT}
-    turns = find_turns(series, exact, missed)
-    if turns is None or not turns.keys:
+    iterations = find_iterations(series, exact, missed)
+    if iterations is None or not iterations.keys:
         return whole
-    part = turns.per_call(series)
-    tables = turns.tables(tables, series)
+    part = iterations.per_call(series)
+    tables = iterations.tables(tables, series)
     per_call = _structured(experiment, part, fit_varied(part, **settings), tables, None, everywhere, **settings)
-    rows = np.array([series.rows[key] for key in turns.keys], dtype=np.intp)
+    rows = np.array([series.rows[key] for key in iterations.keys], dtype=np.intp)
     of_call = _missed(per_call, part)
     better = of_call < BETTER * np.maximum(missed[rows], EXACT)
     # Calls that nothing else follows may each do another thing, as those of levels do.
-    counting = np.array([kernel for kernel, _ in turns.counted], dtype=object)
-    by_themselves = counting[turns.which] == np.array(turns.kernels, dtype=object)
+    counting = np.array([kernel for kernel, _ in iterations.counted], dtype=object)
+    by_themselves = counting[iterations.which] == np.array(iterations.kernels, dtype=object)
     # Nor is one a sum of parts where these cancel each other.
     summed = (np.nan_to_num(per_call.fitted.coefficient[:, 0]) >= 0).all(axis=1)
     better &= ~by_themselves | (summed & (of_call <= CLOSE))
-    chosen = turns.only(better)
-    return whole if chosen is None else replace(whole, turns=chosen, per_call=per_call)
+    chosen = iterations.only(better)
+    return whole if chosen is None else replace(whole, iterations=chosen, per_call=per_call)
 
 
 def _missed(functions: Functions, series: Series) -> Array:
@@ -101,7 +101,7 @@ def _structured(
     everywhere: bool,
     **settings: Any,
 ) -> Functions:
-    """The functions of a series with all that is known of them but turns."""
+    """The functions of a series with all that is known of them but iterations."""
     each = {name: value for name, value in settings.items() if name not in ("jobs", "dask")}
     keys = series.keys
     # What follows the work per rank, as stated, does not follow the process grid.

@@ -1,4 +1,4 @@
-"""Loops that turn until they converge: what a turn does follows the ranks, how often it turns has a doubt of its own."""
+"""Loops that iterate until they converge: what an iteration does follows the ranks, how often it iterates has a doubt of its own."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import ranksight as rs
 from ranksight.cli.main import main
 from ranksight.model.fitted_model import Model
 from ranksight.model.series.reducing import Series
-from ranksight.model.structure.turns import Turns, find_turns
+from ranksight.model.structure.loops import Iterations, find_iterations
 
 RANKS, SIZES = (1, 2, 4, 8), (16, 24, 32)
 TURNS = (14, 18, 25, 15, 19, 27, 15, 20, 26, 16, 19, 25)
@@ -24,26 +24,28 @@ def series(**rows: np.ndarray) -> Series:
     return Series(("ranks", "size"), POINTS, values, kernels, metrics)
 
 
-def found(given: Series) -> Turns | None:
-    return find_turns(given, (), np.full(len(given), 0.05))
+def found(given: Series) -> Iterations | None:
+    return find_iterations(given, (), np.full(len(given), 0.05))
 
 
 def test_calls_are_affine_functions_of_the_turns():
     n = np.array(TURNS)
-    turns = found(series(dot__visits=2 * n + 1, multiply__visits=n, start__visits=0 * n + 7, multiply__loads=n * 5.5))
-    assert turns is not None
-    assert turns.counted == (("dot", "visits"),)
-    assert turns.keys == (("multiply", "visits"), ("multiply", "loads"))
-    assert turns.line == pytest.approx(np.array([[-0.5, 0.5], [-0.5, 0.5]]))
+    iterations = found(
+        series(dot__visits=2 * n + 1, multiply__visits=n, start__visits=0 * n + 7, multiply__loads=n * 5.5)
+    )
+    assert iterations is not None
+    assert iterations.counted == (("dot", "visits"),)
+    assert iterations.keys == (("multiply", "visits"), ("multiply", "loads"))
+    assert iterations.line == pytest.approx(np.array([[-0.5, 0.5], [-0.5, 0.5]]))
 
 
 def test_messages_between_pairs_are_a_multiple_of_the_turns_at_every_number_of_ranks():
     n, partners = np.array(TURNS), np.repeat([0.0, 1.0, 2.0, 3.0], 3)
     sums = series(dot__messages=2 * n + 1, halo__messages=n * partners, halo__bytes_sent=n * partners * POINTS[:, 1])
-    turns = found(sums)
-    assert turns is not None
-    assert turns.keys == (("halo", "messages"), ("halo", "bytes_sent"))
-    per_call = turns.per_call(sums)
+    iterations = found(sums)
+    assert iterations is not None
+    assert iterations.keys == (("halo", "messages"), ("halo", "bytes_sent"))
+    per_call = iterations.per_call(sums)
     assert per_call.values[0, :, 0] == pytest.approx(partners)
     assert per_call.values[1, :, 0] == pytest.approx(partners * POINTS[:, 1])
 
@@ -55,7 +57,7 @@ def test_what_nothing_follows_is_no_count_of_turns(calls):
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Model:
-    folder = tmp_path_factory.mktemp("turns")
+    folder = tmp_path_factory.mktemp("iterations")
     rows = ["ranks,size,kernel,visits,instructions"]
     for (p, size), n in zip(POINTS.astype(int).tolist(), TURNS, strict=True):
         cells = size**3 // p
@@ -90,18 +92,18 @@ def test_turns_are_doubted_the_more_the_farther_they_go_on(model):
     assert (np.diff(factors) > 0).all()
     assert factors[0] < 1.5
     # Power laws between none and twice the slope measured.
-    slope = abs(model.functions.turns.slopes[0, 1])
+    slope = abs(model.functions.iterations.slopes[0, 1])
     assert factors[2] >= 3 ** (2 * slope) * 0.99
 
 
 def test_the_printed_function_names_the_turns(model):
     row = model.functions.rows["multiply", "instructions"]
-    assert "turns: visits of " in model.functions.formula(row)
+    assert "iterations: visits of " in model.functions.formula(row)
 
 
 def test_calls_that_follow_no_others_are_counted_by_themselves():
     calls = np.array(TURNS) // 5
-    turns = found(series(report__messages=calls, report__bytes_sent=calls * 8 * POINTS[:, 1]))
-    assert turns is not None
-    assert turns.counted == (("report", "messages"),)
-    assert turns.keys == (("report", "bytes_sent"),)
+    iterations = found(series(report__messages=calls, report__bytes_sent=calls * 8 * POINTS[:, 1]))
+    assert iterations is not None
+    assert iterations.counted == (("report", "messages"),)
+    assert iterations.keys == (("report", "bytes_sent"),)

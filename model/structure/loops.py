@@ -1,15 +1,15 @@
-"""How often the loop of a program turns, as a series of its own: iterations that convergence decides.
+"""How often the loop of a program iterates, as a series of its own: iterations that convergence decides.
 
-A solver turns until it has converged, 29 times here and 31 there, and what it calls and sends in a turn follows the
-ranks and sizes exactly. So a count y of a kernel in the loop is
+A solver iterates until it has converged, 29 times here and 31 there, and what it calls and sends in an iteration
+follows the ranks and sizes exactly. So a count y of a kernel in the loop is
 
     y(x) = c(x) g(x),    c = a + b n
 
-with the turns n, which no short function meets, the kernel's calls c, and g, what one call does. n is the count of
-calls that most others are exact affine functions of, such as the all-reduces of a scalar product, twice a turn and once
-before. Messages between pairs of ranks are known by their sums, so that there c is n less a constant where the ratio of
-messages to it is the same at all sizes. Any other kernel may be called as often as no function meets exactly, such as
-every tenth turn; its own calls are then c. A series is taken this way where g is met better than y.
+with the iterations n, which no short function meets, the kernel's calls c, and g, what one call does. n is the count of
+calls that most others are exact affine functions of, such as the all-reduces of a scalar product, two an iteration and
+one before. Messages between pairs of ranks are known by their sums, so that there c is n less a constant where the
+ratio of messages to it is the same at all sizes. Any other kernel may be called as often as no function meets exactly, such as
+every tenth iteration; its own calls are then c. A series is taken this way where g is met better than y.
 
 How n goes on depends on what converges. Beyond the values measured of a parameter it may follow the slope that it had
 between them, none, or twice that.
@@ -45,25 +45,25 @@ CALLS = ("visits", "messages")
 EXACT = 1e-9
 """Largest relative error of what is counted."""
 FEWEST = 4
-"""Different numbers of turns that show what follows them: two decide a line, two agree with it."""
+"""Different numbers of iterations that show what follows them: two decide a line, two agree with it."""
 
 
 @dataclass(frozen=True)
-class Turns(Stored, Keyed):
-    """The calls of s series in terms of how often a loop turns."""
+class Iterations(Stored, Keyed):
+    """The calls of s series in terms of how often a loop iterates."""
 
     parameters: tuple[str, ...]  # of the model, and of its configurations the largest measured, (m,)
     largest: Array
     kernels: tuple[str, ...]
     metrics: tuple[str, ...]
-    counted: tuple[tuple[str, str], ...]  # kernels and metrics of the c series that count turns
+    counted: tuple[tuple[str, str], ...]  # kernels and metrics of the c series that count iterations
     which: Ints  # (s,): which of them a series goes by
     line: Array  # (s, 2): a and b
-    slopes: Array  # (c, m): of the turns over each parameter, in logarithms; 0 where functions meet them
-    scatter: Array  # (c,): relative, of the turns around their function
+    slopes: Array  # (c, m): of the iterations over each parameter, in logarithms; 0 where functions meet them
+    scatter: Array  # (c,): relative, of the iterations around their function
 
     def count(self, answer: Forecast, rows: Index, points: Array) -> Forecast:
-        """The forecast of the turns (c, k) at `points` (k, m): `rows` (c,) of `answer`, open beyond the runs."""
+        """The forecast of the iterations (c, k) at `points` (k, m): `rows` (c,) of `answer`, open beyond the runs."""
         with np.errstate(divide="ignore", invalid="ignore"):
             beyond = np.abs(self.slopes) @ np.fmax(np.log(points / self.largest), 0.0).T
         reach = np.exp(np.hypot(beyond, TAIL * self.scatter[:, None]))
@@ -75,7 +75,7 @@ class Turns(Stored, Keyed):
         return Forecast(one["value"], lower, upper, status, reason, one["form"])
 
     def times(self, each: Forecast, count: Forecast) -> Forecast:
-        """The forecast of the s series, `each` of one call (s, k), by the forecast of the turns (c, k)."""
+        """The forecast of the s series, `each` of one call (s, k), by the forecast of the iterations (c, k)."""
         a, b = self.line[:, :1], self.line[:, 1:]
         ends = (end[self.which] for end in (count.lower, count.value, count.upper))
         low, calls, high = (np.fmax(a + b * end, 0.0) for end in ends)
@@ -95,12 +95,12 @@ class Turns(Stored, Keyed):
     def formula(self, i: int, each: str) -> str:
         """Series `i` as people read it; `each` is what one call counts."""
         a, b = self.line[i].tolist()
-        turns = "turns" if b == 1 else f"{b:.4g} * turns"
-        calls = f"({turns} {'+' if a > 0 else '-'} {abs(a):.4g})" if a else turns
+        iterations = "iterations" if b == 1 else f"{b:.4g} * iterations"
+        calls = f"({iterations} {'+' if a > 0 else '-'} {abs(a):.4g})" if a else iterations
         kernel, name = self.counted[self.which[i]]
-        return f"{calls}{'' if each == '1' else f' * ({each})'}; turns: {name} of {kernel}"
+        return f"{calls}{'' if each == '1' else f' * ({each})'}; iterations: {name} of {kernel}"
 
-    def only(self, rows: Mask) -> Turns | None:
+    def only(self, rows: Mask) -> Iterations | None:
         """The same of some series (s,); None where there is none."""
         kernels, metrics = (
             tuple(one for one, yes in zip(names, rows.tolist(), strict=True) if yes)
@@ -165,8 +165,8 @@ class Turns(Stored, Keyed):
         return bool(shapes and inside and np.isfinite(self.line).all())
 
 
-def find_turns(series: Series, known: Collection[tuple[str, str]], scatter: Array) -> Turns | None:
-    """The turns that most kernels of `series` follow; None where no count of calls is one.
+def find_iterations(series: Series, known: Collection[tuple[str, str]], scatter: Array) -> Iterations | None:
+    """The iterations that most kernels of `series` follow; None where no count of calls is one.
 
     `known` (collection of (kernel, metric)): series that functions meet exactly. `scatter` (s,): relative errors of the
     functions.
@@ -191,7 +191,7 @@ def find_turns(series: Series, known: Collection[tuple[str, str]], scatter: Arra
     used, which = np.unique([goes_by[series.kernels[row]] for row in members], return_inverse=True)
     kernels, metrics = (tuple(names[row] for row in members) for names in (series.kernels, series.metrics))
     exact = np.array([series.keys[row] in known for row in used])
-    return Turns(
+    return Iterations(
         series.parameters,
         series.points.max(axis=0),
         kernels,
@@ -207,7 +207,7 @@ def find_turns(series: Series, known: Collection[tuple[str, str]], scatter: Arra
 def _shared(series: Series, values: Array, rows: Sequence[int]) -> tuple[int, dict[str, tuple[float, float]]]:
     """The row of calls (s, n) of which those of most kernels are functions, and these by kernel; -1 where none is."""
     best: dict[str, tuple[float, float]] = {}
-    turns = -1
+    iterations = -1
     every = [row for row, name in enumerate(series.metrics) if name in CALLS and not series.sampled[row]]
     for row in rows:
         count = values[row]
@@ -217,8 +217,8 @@ def _shared(series: Series, values: Array, rows: Sequence[int]) -> tuple[int, di
         lines = {series.kernels[other]: _line(series, count, values[other], series.metrics[other]) for other in every}
         follow = {kernel: line for kernel, line in lines.items() if line is not None}
         if len(follow) > max(len(best), 1):
-            best, turns = follow, row
-    return turns, best
+            best, iterations = follow, row
+    return iterations, best
 
 
 def _slopes(points: Array, values: Array) -> Array:
@@ -232,7 +232,7 @@ def _slopes(points: Array, values: Array) -> Array:
 
 
 def _line(series: Series, count: Array, calls: Array, name: str) -> tuple[float, float] | None:
-    """a and b of the calls (n,) of a kernel in terms of a `count` of turns (n,); None where they do not follow it."""
+    """a and b of the calls (n,) of a kernel in terms of a `count` (n,) of iterations; None where they do not follow."""
     known = np.isfinite(calls)
     if len(np.unique(count[known])) < FEWEST:
         return None
