@@ -19,10 +19,10 @@ from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.plaindata import Stored, plain
 from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
-from ranksight.model.structure.loops import Iterations
 from ranksight.model.structure.late import Late
 from ranksight.model.structure.levels import Levels
 from ranksight.model.structure.local_blocks import Blocks
+from ranksight.model.structure.loops import Iterations
 from ranksight.model.structure.neighbours import Neighbours
 from ranksight.model.structure.ranklaws import RankLaws
 from ranksight.model.structure.stated import BYTES, MESSAGES, Stated

@@ -19,10 +19,10 @@ from ranksight.model.series.reduction import reduce
 from ranksight.model.structure.along import one_sided, sides_along, unruled
 from ranksight.model.structure.functions import Functions, find_minor
 from ranksight.model.structure.gridlaw import CLOSE, EXACT, SENT
-from ranksight.model.structure.loops import find_iterations
 from ranksight.model.structure.late import fit_late
 from ranksight.model.structure.levels import COUNTS, fit_levels
 from ranksight.model.structure.local_blocks import DIMENSIONS, find_blocks
+from ranksight.model.structure.loops import find_iterations
 from ranksight.model.structure.neighbourfit import Tables, dimensions_of, fit_neighbours, grids_of
 from ranksight.model.structure.ranklaws import fit_rank_laws
 from ranksight.model.structure.ranksums import Called
