@@ -26,8 +26,8 @@ LATEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textascii
          ">": r"\textgreater{}", "|": r"\textbar{}", '"': r"\textquotedbl{}",
          **{mark: f"\\{mark}" for mark in "_#%&${}"}}  # fmt: skip
 LATIN = 0x250  # first sign behind those that LaTeX's fonts have
-LINE = 62
-"""Characters of a line of LaTeX's article, less its indent; columns of longer texts are wrapped where a table is wider."""
+LINE = 64
+"""Characters of a line of LaTeX's article; columns of longer texts are wrapped where a table is wider."""
 WRAPPED = 20
 """Characters that a wrapped column of texts has at least."""
 
@@ -107,7 +107,7 @@ def _latex(heads: Sequence[str], numbers: Sequence[bool], rows: Sequence[Sequenc
     if not heads:
         return ""
     columns = "".join(_latex_columns(numbers, [heads, *rows]))
-    head = [f"\\begin{{tabular}}{{{columns}}}", "  \\toprule", line(heads), "  \\midrule"]
+    head = [f"\\noindent\\begin{{tabular}}{{{columns}}}", "  \\toprule", line(heads), "  \\midrule"]
     return "\n".join([*head, *map(line, rows), "  \\bottomrule", "\\end{tabular}\\par"])
 
 
@@ -123,9 +123,9 @@ def _latex_columns(numbers: Sequence[bool], rows: Sequence[Sequence[str]]) -> li
         for number, width, word in zip(numbers, widths, words, strict=True)
     ]
     needed = sum(itertools.compress(widths, long))
-    room = LINE - sum(widths) + needed
+    share = (LINE - sum(widths) + needed) / max(needed, 1)
     return [
-        f"p{{{(max(width / needed * room, word, WRAPPED) - 2) / LINE:.2f}\\linewidth}}" if wrapped else "r" if number else "l"
+        f"p{{{(max(width * share, word, WRAPPED) - 2) / LINE:.2f}\\linewidth}}" if wrapped else "r" if number else "l"
         for width, word, wrapped, number in zip(widths, words, long, numbers, strict=True)
     ]
 
