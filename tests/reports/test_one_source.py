@@ -219,6 +219,14 @@ def test_the_proof_of_the_demonstration_is_what_predict_answers(tmp_path: Path) 
         (whole,) = (each for each in model.predict(metrics=["time"], **asked).answers if each.kernel is None)
         proven = row["predicted"], row["lower"], row["upper"]
         assert proven == pytest.approx((whole.value, whole.lower, whole.upper), rel=1e-9)
+    held = rs.validate(model, checked).table
+    walls = held[(held["kernel"] == WHOLE) & (held["metric"] == "wall_time")].set_index(list(model.parameters))
+    assert len(walls) == len(prove(model, checked).table)
+    for row in prove(model, checked).table.to_dict("records"):
+        found = walls.loc[tuple(row[name] for name in model.parameters)]
+        assert found[["predicted", "lower", "upper", "measured"]].tolist() == pytest.approx(
+            [row[name] for name in ("predicted", "lower", "upper", "measured")], rel=1e-9
+        )
     context = Context(model, sweep(model, to=256, at={"size": 24}), (trained, checked))
     (text,) = (fact.text for fact in trust(context.sweep, context.measured) if fact.title == "Check")
     assert "computation off by" in text
