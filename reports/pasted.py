@@ -101,7 +101,7 @@ def _markdown(heads: Sequence[str], numbers: Sequence[bool], rows: Sequence[Sequ
 def _latex(heads: Sequence[str], numbers: Sequence[bool], rows: Sequence[Sequence[str]]) -> str:
     def line(cells: Sequence[str]) -> str:
         # A rule or the end of a row would take what begins so for its option.
-        guard = "{}" if cells[0].lstrip().startswith(("[", "*", "(")) else ""
+        guard = "{}" if cells[0].lstrip().startswith(("[", "*")) else ""
         return f"  {guard}{' & '.join(map(latex_text, cells))} \\\\"
 
     if not heads:

@@ -105,7 +105,7 @@ def validate(model: Model, experiment: Experiment, level: float = 0.9) -> Valida
     True
     """
     if not isinstance(model, Model):
-        raise InputError(f"{type(model).__name__} is not a model", "give the model first: rs.validate(model, experiment)")
+        raise InputError(f"{type(model).__name__} is not a model", "give it first: rs.validate(model, experiment)")
     experiment = model.view(experiment)
     if experiment.parameters != model.parameters:
         raise InputError(

@@ -76,7 +76,7 @@ def test_a_validation_shows_the_program_then_the_largest_times(model: Model, kno
     metrics = re.findall(r"<td>(time|instructions|\w+_sent|messages)</td>", html)
     assert metrics == sorted(metrics, key=lambda name: name != "time")
     assert "</table>" in html
-    with pytest.raises(InputError, match="give the model first"):
+    with pytest.raises(InputError, match="give it first"):
         rs.validate(known, model)  # type: ignore[arg-type]
 
 
