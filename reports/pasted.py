@@ -119,8 +119,7 @@ def _latex_columns(numbers: Sequence[bool], rows: Sequence[Sequence[str]]) -> li
     if sum(widths) <= LINE:
         words = widths
     long = [
-        not number and max(word, WRAPPED) < width
-        for number, width, word in zip(numbers, widths, words, strict=True)
+        not number and max(word, WRAPPED) < width for number, width, word in zip(numbers, widths, words, strict=True)
     ]
     needed = sum(itertools.compress(widths, long))
     share = (LINE - sum(widths) + needed) / max(needed, 1)

@@ -87,13 +87,13 @@ def test_measured_times_of_the_program_are_held_against_the_sum_of_kernels(tmp_p
     table = rs.validate(model, rs.from_dict({"ranks": [32, 64], "time": [0.35, 0.225]}, time="time")).table
     whole = [model.predict(ranks=p, metrics="time").answers[0] for p in (32, 64)]
     assert table["predicted"].tolist() == pytest.approx([answer.value for answer in whole])
-    other = rs.from_dict({"ranks": [32, 64], "flops": [1.0, 1.0]}, time=None, metrics=["flops"])
+    other = rs.from_dict({"ranks": [32, 64], "visits": [7.0, 5.0]}, time=None, metrics=["visits"])
     with pytest.raises(InputError, match="no kernel and metric of the model"):
         rs.validate(model, other)
 
 
 def test_columns_without_content_are_not_shown(model: Model) -> None:
-    assert "<th scope=\"col\">note</th>" not in model.predict(ranks=64, size=200, metrics=["time"])._repr_html_()
+    assert '<th scope="col">note</th>' not in model.predict(ranks=64, size=200, metrics=["time"])._repr_html_()
 
 
 def test_a_diagnosis_shows_verdicts(model: Model) -> None:

@@ -89,7 +89,9 @@ def test_a_row_may_begin_with_what_latex_takes_for_an_option(tmp_path: Path) -> 
 
 
 def test_long_texts_are_wrapped_to_the_line_of_a_page(tmp_path: Path) -> None:
-    rows: list[list[str | Cell]] = [["solve", "12 %", "halving its time saves 12 % of the program's " * 3] for _ in "ab"]
+    rows: list[list[str | Cell]] = [
+        ["solve", "12 %", "halving its time saves 12 % of the program's " * 3] for _ in "ab"
+    ]
     page = pasted([Table(["kernel:name", "saves", "what helps:text"], rows)], "latex")
     assert "p{" in page
     assert "Overfull" not in compiled(page, tmp_path)

@@ -103,8 +103,8 @@
       const row = make(body, "tr", {}), head = make(row, "th", { scope: "row" });
       make(page >= 0 ? make(head, "a", { href: `#k${page}`, class: "name" }) : head, "bdi", {}, name);
       make(row, "td", { class: "num" }, unit.text(time));
-      make(row, "td", { class: "num" }, percent(time / said.time));
-      make(make(row, "td", {}), "meter", { min: 0, max: 1, value: Math.min(1, time / said.time), "aria-label": `${percent(time / said.time)} of the time` });
+      make(row, "td", { class: "num" }, percent(time / total));
+      make(make(row, "td", {}), "meter", { min: 0, max: 1, value: Math.min(1, time / total), "aria-label": `${percent(time / total)} of the time` });
     }
     here("ask-command").textContent = `${data.command}${axes.map(({ name }, k) => ` --${name} ${values[k]}`).join("")}${follow(values[0]).map(({ name, value }) => ` --${name} ${value}`).join("")}`;
     frame(values);
