@@ -120,6 +120,7 @@ def test_plots_appear_without_asking_for_a_figure(model: Model, known: Experimen
     whole = predicted.table().query("kernel.isna()")
     assert made[1].get_lines()[0].get_ydata() == pytest.approx(whole["value"])
     assert HOSTILE in made[3].get_ylabel()
+    assert made[2].get_ylabel() == "time, sum of kernels"
     for ax in made:
         ax.figure.savefig(tmp_path / "p.png")
     mine = pyplot.figure().add_subplot()
