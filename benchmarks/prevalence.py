@@ -2,8 +2,8 @@
 
 How often means occur is learned by expectation maximisation over whole curves; how large departures, changes of slope
 and scatter are, by the density that the near part of each curve gives to its far part, which is what a prediction
-needs. Runs that are odd are weighed in the same way. Every source is judged with the table that the others give. With
-``--freeze`` the table is written.
+needs. Runs that are odd are weighed in the same way, and how often laws turn ahead (``turns.py``). Every source is
+judged with the table that the others give. With ``--freeze`` the table is written.
 """
 
 from __future__ import annotations
@@ -25,15 +25,18 @@ from benchmarks.methods.power import LastPower
 from benchmarks.settings import ROOT, Settings, Skipped
 from benchmarks.table import markdown
 from benchmarks.tasks import Task, batches, stack
+from benchmarks.turns import Ahead, turn_of
 from ranksight.model.process.compare import SMOOTHING
+from ranksight.model.process.covariance import Turn, beyond
 from ranksight.model.process.fit_process import data_of, fit_process
 from ranksight.model.process.means import along_one, divided, of_free_power, text_of
+from ranksight.model.process.posterior import turned
 from ranksight.model.process.prevalence import FILE, POWER, SCATTERED, Prevalence, unlearned, written
-from ranksight.model.process.solve import KINDS, evidence, smoothed
+from ranksight.model.process.solve import KINDS, efolds, evidence, smoothed
 from ranksight.model.search.terms import values
 from ranksight.model.series.domains import Domains
 from ranksight.model.series.noise import locate
-from ranksight.model.uncertainty.mixture import quantiles
+from ranksight.model.uncertainty.mixture import Components, quantiles
 
 TITLE = "Prevalence of means and covariances"
 PARTS = ((0.0, 0.05), (0.0, 0.05, 0.15, 0.4), (0.0, 0.05), (0.0, 0.003, 0.01, 0.03, 0.1, 0.3))
@@ -213,18 +216,29 @@ def _before(levels: int) -> tuple[Array, float]:
     return prior, SCALES_WORTH
 
 
-def answers(tasks: Sequence[Task], prevalence: Prevalence, domains: Domains | None = None) -> list[Answer]:
-    """Answers of the process with a table."""
-    found: dict[int, Answer] = {}
+def ahead(tasks: Sequence[Task], prevalence: Prevalence, domains: Domains | None = None) -> list[Ahead]:
+    """What the process with a table says of tasks if laws go on."""
+    found: dict[int, Ahead] = {}
     for where, batch in batches(tasks):
-        x, times = batch[0].points[:, 0], stack(batch)
-        process = fit_process(x[:, None], locate(times, points=x[:, None]), np.arange(len(batch)), prevalence, domains)
-        low, value, high = np.exp(quantiles((0.05, 0.5, 0.95), *process.components(batch[0].targets)))
+        points, times, targets = batch[0].points, stack(batch), batch[0].targets
+        straight = replace(prevalence, turn=Turn(0.0, 0.0))
+        process = fit_process(points, locate(times, points=points), np.arange(len(batch)), straight, domains)
+        parts, distance = process.components(targets), beyond(efolds(targets, points), efolds(points, points))
         for row, place in enumerate(where):
-            flagged = ~(high[row] / low[row] <= ABSTAINED)
-            empty = ("",) * len(value[row])
-            found[place] = Answer(value[row], low[row], high[row], flagged, empty, np.full((1, 2), np.nan), "")
+            task, of_one = batch[row], Components(*(part[:, row] for part in parts))
+            found[place] = Ahead(task.source, task.split, of_one, distance, np.log(task.measured))
     return [found[place] for place in range(len(tasks))]
+
+
+def answers(curves: Sequence[Ahead], turn: Turn) -> list[Answer]:
+    """Answers of the process whose laws turn so often."""
+    out = []
+    for curve in curves:
+        parts = turned(Components(*(part[:, None] for part in curve.components)), curve.distance, turn)
+        low, value, high = np.exp(quantiles((0.05, 0.5, 0.95), *parts))[:, 0]
+        empty = ("",) * len(value)
+        out.append(Answer(value, low, high, ~(high / low <= ABSTAINED), empty, np.full((1, 2), np.nan), ""))
+    return out
 
 
 def related(source: str, sources: Collection[str]) -> set[str]:
@@ -250,21 +264,34 @@ def run(settings: Settings) -> str:
         raise Skipped("the folder of real measurements, ../shared/data, is not next to this repository")
     tasks, _ = tasks_of(settings.data)
     found = evidences(list(curves_of(tasks, np.random.default_rng(0))))
+    chosen = [task for task in tasks if task.source in found and usable(task)]
+    splits = {task.split: task.source for task in chosen}
     every = filling(tasks, learn(found))
+    without = {source: related(source, found) for source in splits.values()}
+    tables = {source: learn(found, program) for source, program in without.items()}
+    curves = {
+        split: ahead([task for task in chosen if task.split == split], tables[source])
+        for split, source in splits.items()
+    }
+    whole = list(itertools.chain(*curves.values()))
+    every = replace(every, turn=turn_of(whole, MOST))
     text = written(every, f"{sum(len(parts[0]) for parts in found.values())} curves of {len(found)} sources")
     place = Path(ROOT) / "model" / "process" / FILE
     if settings.freeze:
         place.write_text(text, encoding="utf-8")
     same = place.read_text(encoding="utf-8") == text
     rows: list[list[object]] = []
-    splits = {task.split: task.source for task in tasks if task.source in found}
+    turns = {
+        source: turn_of([curve for curve in whole if curve.source not in program], MOST)
+        for source, program in without.items()
+    }
     for split, source in splits.items():
-        mine = [task for task in tasks if task.split == split and usable(task)]
-        given = answers(mine, learn(found, related(source, found)))
-        rows.append(_row(split, mine, given))
+        mine = [task for task in chosen if task.split == split]
+        rows.append(_row(split, mine, answers(curves[split], turns[source])))
     for split in NODES:
         mine = [task for task in tasks if task.split == split]
-        given = answers(mine, filling(tasks, every, split), Domains.inferred(DOMAIN))
+        table = filling(tasks, every, split)
+        given = answers(ahead(mine, table, Domains.inferred(DOMAIN)), every.turn)
         rows.append(_row(f"{split}, domains known", mine, given))
     heads = ["split", "series", "error, %", "90 %", "power law, %", "answered, %", "inside, %", "gross", "score"]
     shipped = "the one that is shipped" if same else "another than the one that is shipped: run with --freeze"

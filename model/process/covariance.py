@@ -7,9 +7,14 @@ with u, v in e-folds from the first value of a coordinate: local departures that
 Wahba 1978, *Journal of the Royal Statistical Society B* 40, 364), an exponent that is none of those listed (the mean
 times x^d, d normal), and scatter between jobs. Several coordinates add their parts. On the other side of the origin the
 change of slope is another, independent one.
+
+A law that held at every run may be another one ahead: with a probability the slope of ln y is one that no run shows,
+normal about that of the law (:class:`Turn`).
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,6 +24,14 @@ from ranksight.model.priors import FAR, REPEATED, UNSEEN
 PARTS = ("local", "slope", "power", "jobs")
 """Names of the parts, in the order in which scales are given: each is a standard deviation of ln y, of the departure,
 of the slope after one e-fold, of the exponent, and of one job."""
+
+
+class Turn(NamedTuple):
+    """How often the law of the runs turns into another one beyond them, 1, and the standard deviation of the change of
+    its slope, of ln y per e-fold."""
+
+    often: float
+    slope: float
 
 
 def smooth(u: Array, v: Array) -> Array:
@@ -42,11 +55,16 @@ def variance(v: Array) -> Array:
     return np.stack(parts)
 
 
+def beyond(points: Array, runs: Array) -> Array:
+    """E-folds (k,) of points (k, d) beyond the range of the runs (n, d), both in e-folds."""
+    outside = np.maximum(np.maximum(points - runs.max(axis=0), runs.min(axis=0) - points), 0.0)
+    return np.asarray(np.sqrt((outside**2).sum(axis=1)))
+
+
 def unseen(points: Array, runs: Array) -> Array:
     """Standard deviation (k,) of the logarithm of a time at `points` (k, d) that runs at `runs` (n, d) do not show.
 
     With d the distance in e-folds beyond the range of the runs, REPEATED and UNSEEN d sqrt(1 + (d / FAR)^2) together.
     """
-    out = np.maximum(np.maximum(points - runs.max(axis=0), runs.min(axis=0) - points), 0.0)
-    squared = (out**2).sum(axis=1)
+    squared = beyond(points, runs) ** 2
     return np.asarray(np.sqrt(REPEATED**2 + UNSEEN**2 * squared * (1 + squared / FAR**2)))

@@ -70,7 +70,8 @@ def fit_process(
     noise = np.where(np.isinf(data.noise), np.nan, data.noise)
     measured = (data.logs, noise, data.centre, scatter)
     weighed = (used, scales, kind, place, weight, coefficients)
-    return Process(rows, np.arange(points.shape[1]), points, *measured, terms, *weighed, np.zeros(len(rows)), domains)
+    exact, turn = np.zeros(len(rows)), np.array(prevalence.turn)
+    return Process(rows, np.arange(points.shape[1]), points, *measured, terms, *weighed, exact, turn, domains)
 
 
 def _over_several(points: Array, data: Data, prevalence: Prevalence) -> Kept:

@@ -8,7 +8,8 @@ import numpy as np
 
 from ranksight.core.arrays import Array, Index
 from ranksight.model.plaindata import Stored
-from ranksight.model.process.covariance import PARTS, smooth, unseen, variance
+from ranksight.model.priors import REPEATED
+from ranksight.model.process.covariance import PARTS, Turn, beyond, smooth, variance
 from ranksight.model.process.means import coordinates
 from ranksight.model.process.solve import KINDS, Data, Solved, columns, efolds, inverse, refined
 from ranksight.model.search.terms import values
@@ -42,6 +43,7 @@ class Process(Stored):
     weight: Array  # (p, c)
     coefficients: Array  # (p, c, q): in units of the largest share of each term
     difference: Array  # (p,): largest relative difference of the printed function from the medians
+    turn: Array  # (2,): how often the law is another one beyond the runs, and by how much (:class:`Turn`)
     domains: Domains | None = None  # memory domains that ranks share, where known
 
     def __len__(self) -> int:
@@ -93,11 +95,12 @@ class Process(Stored):
         asked = efolds(points, self.points)
         centre, total = _at(flat, solved, scales, self._targets(points, used, unit), asked)
         if not latent:
-            total = total + unseen(asked, flat.u) ** 2
+            total = total + REPEATED**2
             total = total + (scales[:, -1] ** 2 + np.repeat(self.scatter, shape[1]))[:, None]
         weight = np.broadcast_to(self.weight.T[..., None], (shape[1], shape[0], shape[2]))
         mean, spread = (np.moveaxis(part.reshape(shape), 1, 0) for part in (centre, np.sqrt(np.maximum(total, 0.0))))
-        return Components(weight, mean, np.maximum(spread, ROUNDED), np.full(mean.shape, NORMAL))
+        listed = Components(weight, mean, np.maximum(spread, ROUNDED), np.full(mean.shape, NORMAL))
+        return turned(listed, beyond(asked, flat.u), Turn(*self.turn.tolist()))
 
     def _rows(self) -> tuple[Data, Array, Array, Index]:
         """One hypothesis a row: its data, its columns (f, q, n), their units (f, q), and its terms (f, q)."""
@@ -121,8 +124,8 @@ class Process(Stored):
         c, q = self.members.shape[1:] if self.members.ndim == 3 else (0, 0)
         shapes = {"logs": (p, n), "noise": (p, n), "centre": (p, n), "scatter": (p,), "members": (p, c, q)}
         shapes |= {"scales": (p, c, len(PARTS)), "kind": (p, c), "place": (p, c), "weight": (p, c)}
-        shapes |= {"coefficients": (p, c, q), "difference": (p,), "points": (n, d), "axes": (d,)}
-        numbers = ("points", "logs", "centre", "scatter", "scales", "weight", "coefficients", "terms")
+        shapes |= {"coefficients": (p, c, q), "difference": (p,), "points": (n, d), "axes": (d,), "turn": (2,)}
+        numbers = ("turn", "points", "logs", "centre", "scatter", "scales", "weight", "coefficients", "terms")
         return (
             all(getattr(self, name).shape == shape for name, shape in shapes.items())
             and self.terms.ndim == 3
@@ -130,12 +133,25 @@ class Process(Stored):
             and bool((self.points > 0).all() and n and d and (self.axes >= 0).all())
             and bool((self.members >= -1).all() and (self.members < len(self.terms)).all())
             and bool(((self.kind >= 0) & (self.kind < len(KINDS)) & (self.place >= 0) & (self.place < n)).all())
+            and bool(0 <= self.turn[0] <= 1 and self.turn[1] >= 0)
             and bool((self.weight >= 0).all() and (self.scatter >= 0).all() and (self.rows >= 0).all())
         )
 
 
 ROUNDED = 1e-6
 """Standard deviation of a logarithm, 1, below which none is answered: values were printed with few digits."""
+
+
+def turned(components: Components, distance: Array, turn: Turn) -> Components:
+    """Components (2 c, p, k) of laws that go on or `turn`, from those (c, p, k) that go on for `distance` (k,) e-folds
+    beyond the runs; the same where nothing is beyond them."""
+    if not turn.often or not distance.any():
+        return components
+    often = np.where(distance > 0, turn.often, 0.0)
+    wider = np.hypot(components.spread, turn.slope * distance)
+    weight = np.concatenate([components.weight * (1 - often), components.weight * often])
+    twice = [np.concatenate([part, part]) for part in (components.centre, components.freedom)]
+    return Components(weight, twice[0], np.concatenate([components.spread, wider]), twice[1])
 
 
 def _at(flat: Data, solved: Solved, scales: Array, target: Array, asked: Array) -> tuple[Array, Array]:

@@ -17,7 +17,7 @@ import numpy as np
 
 from ranksight.core import special
 from ranksight.core.arrays import Array, Index, Mask
-from ranksight.model.process.covariance import PARTS
+from ranksight.model.process.covariance import PARTS, Turn
 from ranksight.model.process.means import along_one, coordinates, divided, in_domains, of_free_power, text_of
 from ranksight.model.process.solve import KINDS
 from ranksight.model.search.terms import values
@@ -46,7 +46,7 @@ are more means."""
 class Prevalence:
     """Logarithms of the weights of means (h,), sums of `terms` (t, m, 3), `members` (h, q) of them; of costs per work
     that follow the ranks of a memory domain, for each of :data:`WORK`, (2,); of covariances (g,) with their scales (g,
-    4); and of the kinds of runs (3,). Minus infinity for means that do not occur."""
+    4); of the kinds of runs (3,); and how often laws turn. Minus infinity for means that do not occur."""
 
     terms: Array
     members: Index
@@ -55,6 +55,7 @@ class Prevalence:
     covariances: Array
     scales: Array
     kinds: Array
+    turn: Turn
 
     @cached_property
     def coarse(self) -> Prevalence:
@@ -131,7 +132,7 @@ def unlearned(scales: Array) -> Prevalence:
     kinds = np.full(len(KINDS), -np.log(len(KINDS)))
     even = np.full(len(scales), -np.log(len(scales)))
     filling = np.full(len(WORK), np.log(0.5))
-    return Prevalence(terms, members, means - special.logsumexp(means), filling, even, scales, kinds)
+    return Prevalence(terms, members, means - special.logsumexp(means), filling, even, scales, kinds, Turn(0.0, 0.0))
 
 
 @lru_cache(maxsize=1)
@@ -146,8 +147,9 @@ def learned() -> Prevalence:
     kinds = np.log(np.array([content["runs"][name] for name in KINDS]))
     scales, weight = table[:, :-1], np.log(table[:, -1] / table[:, -1].sum())
     kinds -= special.logsumexp(kinds)
+    turn = Turn(**content["turn"])
     filling = np.log([content["domains"][name] for name in WORK])
-    return Prevalence(terms, members, means - special.logsumexp(means), filling, weight, scales, kinds)
+    return Prevalence(terms, members, means - special.logsumexp(means), filling, weight, scales, kinds, turn)
 
 
 def written(prevalence: Prevalence, source: str) -> str:
@@ -171,6 +173,10 @@ def written(prevalence: Prevalence, source: str) -> str:
             "# How often cost per work follows the ranks of a known memory domain, by what a rank's work is.",
             "[domains]",
             *(f"{name} = {weight:.4g}" for name, weight in filling),
+            "",
+            "# How often a law is another one beyond its runs, and the standard deviation of the change of its slope.",
+            "[turn]",
+            *(f"{name} = {number:.4g}" for name, number in prevalence.turn._asdict().items()),
             "",
             "[means]",
             *(f'"{text_of(terms, mean)}" = {weight:.4g}' for mean, weight in rows if weight > 0),
