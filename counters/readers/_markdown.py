@@ -19,7 +19,7 @@ from ranksight.counters.readers._reshaping import Shape
 
 MARKS = "*_`~ \t"
 """Emphasis around a cell."""
-SCATTER = re.compile(rf"(?P<value>.*?)\s*(?:\u00b1|\+/?-)\s*{NUMBER}\s*(?P<unit>%|{UNIT})?", re.IGNORECASE)
+SCATTER = re.compile(rf"(?P<value>.{{0,60}}?)\s{{0,4}}(?:\u00b1|\+/?-)\s{{0,4}}{NUMBER}\s{{0,4}}(?P<unit>%|{UNIT})?", re.IGNORECASE)
 """A value with what it scatters by, which is not read."""
 RULE = re.compile(r":?-+:?")
 PIPE = re.compile(r"(?<!\\)\|")
@@ -165,8 +165,9 @@ def _valued(cell: str) -> tuple[str, bool]:
         value, unit = _valued(scattered["value"].strip(MARKS + "("))
         return (value, unit) if unit or not scattered["unit"] else _valued(f"{value} {scattered['unit']}")
     try:
-        if cell.endswith("%") and (value := parse_number(cell[:-1].strip())) == value:
-            return repr(value / 100), True
+        if cell.endswith("%"):
+            part = parse_number(cell[:-1].strip())
+            return (repr(part / 100), True) if part == part else (cell, False)
         if states_unit(cell):
             return repr(seconds(cell)), True
     except InputError:
