@@ -19,8 +19,9 @@ from ranksight.counters.readers._reshaping import Shape
 
 MARKS = "*_`~ \t"
 """Emphasis around a cell."""
-SCATTER = re.compile(rf"(?P<value>.{{0,60}}?)\s{{0,4}}(?:\u00b1|\+/?-)\s{{0,4}}{NUMBER}\s{{0,4}}(?P<unit>%|{UNIT})?", re.IGNORECASE)
+SCATTER = re.compile(rf"(?P<value>.*?)\s*(?:\u00b1|\+/?-)\s*{NUMBER}\s*(?P<unit>%|{UNIT})?", re.IGNORECASE)
 """A value with what it scatters by, which is not read."""
+LONGEST = 100  # characters of a cell with a value
 RULE = re.compile(r":?-+:?")
 PIPE = re.compile(r"(?<!\\)\|")
 
@@ -161,6 +162,8 @@ def _times(text: str, scale: float) -> str:
 
 def _valued(cell: str) -> tuple[str, bool]:
     """A cell's number in SI units, without its scatter, and whether the cell states what it is; others as they are."""
+    if len(cell) > LONGEST:
+        return cell, False
     if (scattered := SCATTER.fullmatch(cell)) is not None and scattered["value"].strip():
         value, unit = _valued(scattered["value"].strip(MARKS + "("))
         return (value, unit) if unit or not scattered["unit"] else _valued(f"{value} {scattered['unit']}")

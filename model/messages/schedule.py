@@ -24,6 +24,8 @@ MOST_STEPS = 100
 """Steps that are replayed; longer programs repeat them."""
 MOST_CALLS = 100
 """Calls of a step where their order is assumed."""
+FEW_STEPS = 20
+"""Steps that are replayed then: all are the same."""
 SEED = 20261
 """Of the draws that deal out what ranks compute where their pattern over ranks is not known."""
 EVEN = 1e-3
@@ -260,7 +262,7 @@ def _assumed(table: MessageTable, computing: Array) -> Schedule:
         for _ in range(times):
             channels.append(channel)
             calls += [replace(first, what=what, channel=len(channels) - 1) for what in EXCHANGED]
-    repeated = int(np.clip(round(whole), 1, MOST_STEPS))
+    repeated = int(np.clip(round(whole), 1, FEW_STEPS))
     work = Call("compute", calls[0].kernel, seconds=computing / whole)
     return Schedule(Program(ranks, (work, *calls), tuple(channels), repeated), whole / repeated, True)
 
