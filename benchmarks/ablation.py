@@ -135,10 +135,6 @@ def _usual_pace(discrepancy: Array, *rest: Any) -> Array:
     return np.ones(len(discrepancy))
 
 
-def _not_turned(points: Array, location: Any, *rest: Any) -> Array:
-    return np.zeros(len(location.values))
-
-
 def _with_first(*given: Any) -> Any:
     return given[5]
 
@@ -157,13 +153,9 @@ STAGES: dict[str, Stage] = {
     "first value of another regime": {"fitting.fit_series.without_first": _with_first},
     "changepoints within the range": {"fitting.fit_series.find_breaks": _no_breaks},
     "discrepancy learned": {"uncertainty.drift.pace": _usual_pace},
-    "best of many forms": {"uncertainty.discrepancy.by_chance": np.ones_like},
     "drift": {"priors.DRIFT": 0.0},
     "uneven numbers of ranks": {"priors.UNEVEN": 0.0},
-    "correlated residuals": {"priors.CORRELATED": 0.0},
-    "change of slope": {"fitting.fitted.changes": lambda *given: None},
-    "changes of slope that were measured": {"uncertainty.slope.turned": _not_turned},
-    "a node that is full": {"fitting.changing.filled": lambda low, high: 0.0},
+    "a node that is full": {"kernel_time.where.filled": lambda low, high: 0.0},
     "hidden parameters": {"fitting.fitted.spreads": _no_spreads},
 }
 """Stages of the extrapolation, and what takes their place where one is switched off."""

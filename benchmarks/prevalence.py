@@ -27,12 +27,12 @@ from benchmarks.table import markdown
 from benchmarks.tasks import Task, batches, stack
 from benchmarks.turns import Ahead, turn_of
 from ranksight.model.process.compare import SMOOTHING
-from ranksight.model.process.covariance import Turn, beyond
+from ranksight.model.process.covariance import Turn
 from ranksight.model.process.fit_process import data_of, fit_process
 from ranksight.model.process.means import along_one, divided, of_free_power, text_of
 from ranksight.model.process.posterior import turned
 from ranksight.model.process.prevalence import FILE, POWER, SCATTERED, Prevalence, unlearned, written
-from ranksight.model.process.solve import KINDS, efolds, evidence, smoothed
+from ranksight.model.process.solve import KINDS, evidence, smoothed
 from ranksight.model.search.terms import values
 from ranksight.model.series.domains import Domains
 from ranksight.model.series.noise import locate
@@ -221,9 +221,8 @@ def ahead(tasks: Sequence[Task], prevalence: Prevalence, domains: Domains | None
     found: dict[int, Ahead] = {}
     for where, batch in batches(tasks):
         points, times, targets = batch[0].points, stack(batch), batch[0].targets
-        straight = replace(prevalence, turn=Turn(0.0, 0.0))
-        process = fit_process(points, locate(times, points=points), np.arange(len(batch)), straight, domains)
-        parts, distance = process.components(targets), beyond(efolds(targets, points), efolds(points, points))
+        process = fit_process(points, locate(times, points=points), np.arange(len(batch)), prevalence, domains)
+        parts, distance = process.straight(targets), process.ahead(targets)
         for row, place in enumerate(where):
             task, of_one = batch[row], Components(*(part[:, row] for part in parts))
             found[place] = Ahead(task.source, task.split, of_one, distance, np.log(task.measured))

@@ -9,8 +9,9 @@ import numpy as np
 from ranksight.core.arrays import Array, ratio
 from ranksight.core.units import some_of
 from ranksight.model.fitting.iterations import iterated
+from ranksight.model.priors import WHOLE_NODES
 from ranksight.model.resource.contradiction import notes_of
-from ranksight.model.series.computation import THREADS, cores
+from ranksight.model.series.computation import RANKS, THREADS, cores
 
 if TYPE_CHECKING:
     from ranksight.model.predicting import Learned
@@ -23,6 +24,8 @@ paper predicts the sum alone; over which kernels and ranks it takes E is not sai
 kernels and configurations measured."""
 TRAFFIC = frozenset({"bytes_mem", "bytes_mem_read", "bytes_mem_written"})
 """Metrics that the law of shared bandwidth is fitted to, where the domains are known."""
+DIVIDES = -0.5
+"""Fall of ln y per e-fold of ranks from which on work is divided, 1."""
 SMALL = 0.01
 """Share of all loads below which a kernel does not count."""
 
@@ -144,17 +147,40 @@ def _teams(model: Learned, points: Array) -> str:
 
 
 def one_domain(model: Learned, points: Array) -> str:
-    """That no platform says which cores share memory, at points of more cores than measured whose traffic matters."""
+    """That no platform says which cores share memory, at points of more cores than measured whose traffic matters, or
+    where times alone level off as those of a full domain do."""
     counted = model.equation.counted
-    if counted is None or counted.where.domains is not None or not TRAFFIC.intersection(model.fitted.metrics):
-        return ""
     most, asked = (cores(each, model.parameters).max(initial=1) for each in (model.training, points))
     if asked <= most:
         return ""
+    remedy = "fit with --platform NAME, or --cores-per-domain N and --ranks-per-node N (lscpu shows both)"
+    if counted is None and _levelling(model, most):
+        return (
+            "times alone do not separate work that is not divided from a memory domain that is full: if the "
+            f"{most:g} ranks of the runs filled one, more ranks take less time than predicted; {remedy}"
+        )
+    if counted is None or counted.where.domains is not None or not TRAFFIC.intersection(model.fitted.metrics):
+        return ""
     return (
         f"how many cores share memory is not known: {asked:g} are taken to share it as the {most:g} of the runs did; "
-        "fit with --platform NAME, or --cores-per-domain N and --ranks-per-node N (lscpu shows both)"
+        f"{remedy}"
     )
+
+
+def _levelling(model: Learned, most: float) -> bool:
+    """Whether times fall with the ranks of a node at first and hardly at `most`, and no machine gives its domains."""
+    if RANKS not in model.parameters or most > WHOLE_NODES or any(each.domains for each in model.fitted.processes):
+        return False
+    axis = model.parameters.index(RANKS)
+    least = model.training[:, axis].min()
+    places = np.repeat(model.training[-1:], 4, axis=0)
+    places[:, axis] = least, 2 * least, most / 2, most
+    times = np.array(model.fitted.metrics) == "time"
+    total = model.fitted.at_training(places)[times].sum(axis=0)
+    if most < 4 * least or not (total > 0).all():
+        return False
+    first, last = np.log2(total[1] / total[0]), np.log2(total[3] / total[2])
+    return bool(first < DIVIDES and last > first / 2)
 
 
 def _assumed(model: Learned, points: Array) -> str:

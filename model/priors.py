@@ -196,20 +196,6 @@ DISCREPANCY = 0.03
 degrees of freedom."""
 DISCREPANCY_CHOSEN = 1.0
 """Degrees of freedom that the choice among hypotheses takes from the residuals, 1."""
-CORRELATED = 0.6
-"""Probability that residuals beyond noise are correlated along a parameter, 1."""
-CORRELATION_LENGTH = 1.0
-"""Correlation length of residuals, e-folds of the parameter."""
-SLOPE_CHANGES = 1.0
-"""Changes of slope that the measured range is taken to show before the data, 1: the prior 1/rate of a Poisson process
-(Jaynes, *Probability Theory*, 6.9 and 18.6)."""
-SLOPE_AFTER = {"node": (-0.6, 0.5), "divided": (0.0, 0.4), "growth": (0.0, 0.1)}
-"""Mean and standard deviation of the slope of ln y over ln x after a change, 1: of work divided among the ranks of a
-node, anything between ideal scaling and none; of work that is divided among nodes, where the next ones bring no memory
-domain or cache that was not there, none; of growth along ranks or nodes, none."""
-SLOPE_PLACES = (1 / 6, 1 / 2, 5 / 6)
-"""Places of a change on the way ahead, parts of it in the logarithm: the midpoint rule of an even law; within a node it
-comes at once."""
 FULL_NODE = 3 / 4
 """Probability that the cost per unit of work stays what it is in a full memory domain, 1, where a function misses the
 times of its ranks by :data:`REPEATED` or more, beyond the scatter of repetitions; none where it meets them exactly, as

@@ -3,6 +3,7 @@ messages and the network, bandwidth that cores share, and what ranks have beyond
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
@@ -40,6 +41,7 @@ def fit_application(
     stated: Stated | None,
     over_ranks: str,
     cycles_over_ranks: str,
+    exact: Collection[tuple[str, str]] = (),
     **settings: Any,
 ) -> Application:
     """Learn the parts of an application's time.
@@ -47,8 +49,8 @@ def fit_application(
     Raises InputError when the counts contradict the machine. `sampled`: its series, and the samples behind them.
     `platform`: the machine measured, as `machine` at the clock that the runs had; `domains`: how ranks were placed on
     it. `steps`: whole units that the work comes in. `stated`: volumes of messages as the user knows them. `over_ranks`,
-    `cycles_over_ranks`: how times and cycles were reduced over ranks. `**settings`: of
-    :func:`ranksight.model.fitting.fit_series.fit_series`.
+    `cycles_over_ranks`: how times and cycles were reduced over ranks. `exact`: counts (kernel, metric) that a law
+    meets to rounding. `**settings`: of :func:`ranksight.model.fitting.fit_series.fit_series`.
     """
     whose = values_of_totals(experiment, sampled.series) if over_ranks == "max" else ""
     means = over_ranks == "mean" or whose in (MEAN, MEAN_OF_ALL)
@@ -70,7 +72,7 @@ def fit_application(
     cache = None
     if platform is not None and domains is not None and domains.domain is not None:
         cache = find_shared_cache(series, platform, domains)
-    equation = Application(view.fits(), weights=weights_of(view), cache=cache)
+    equation = Application(view.fits(), weights=weights_of(view, exact), cache=cache)
     if platform is not None and domains is not None:
         equation = replace(equation, node=Node.of(platform, domains.ranks_per_node, series.points, series.parameters))
     return replace(

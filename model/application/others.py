@@ -42,6 +42,10 @@ NODES, REST = "(nodes)", "(rest)"
 takes a share."""
 ADDED = 2
 """How many these are."""
+LATE = "(beyond {})"
+"""Names of still further ones, before these: nodes beyond some number of them."""
+NONE_BEYOND = 1e-6
+"""Their value where there are none, which is above zero."""
 FILES: tuple[Factor, ...] = ((1.0, 0.0, 0.0), (2.0, 0.0, 0.0), (3.0, 0.0, 0.0))
 """How input and output grow with another parameter: lines, faces, volumes."""
 TIMERS = 0.001
@@ -130,25 +134,21 @@ class Others(Stored):
     doubtful: DoubtfulSum | None = None  # its function where noise exceeds it at some configurations
     jobs: float = 0.0  # standard deviation of its logarithm from job to job, beyond that of its function
     domains: Domains | None = None  # how ranks fill nodes, where that is known
+    begins: tuple[float, ...] = ()  # nodes from which on it may grow
 
     def at(self, points: Array, total: Array, ranks: Array | None = None) -> Forecast:
         """T_others at `points` (k, m), one row, where everything else takes `total` (k,) and `ranks` (k,) fill nodes;
         those of one node where they are not given."""
-        places = _places(points, _nodes(self.domains, np.ones(len(points)) if ranks is None else ranks), total)
+        nodes = _nodes(self.domains, np.ones(len(points)) if ranks is None else ranks)
+        places = _places(points, nodes, total, self.begins)
         if self.doubtful is not None:
             return self.doubtful.at(places[:, : self.doubtful.points.shape[1]])
         if self.times is None:
-            mean = np.zeros((1, len(points)))
-            deviation = self.scatter * np.nan_to_num(total)[None]
-        else:
-            mean, deviation = self.times.at(places[:, : self.times.points.shape[1]])
-            deviation = np.hypot(deviation, np.hypot(self.jobs, self._unseen(places)) * mean)
-        half = TAIL * deviation
-        low, high = mean - half, mean + half
-        if self.times is not None:
-            # Time that adds is positive, so that its logarithm is what is normal.
-            low, high = (mean * np.exp(sign * half / mean) for sign in (-1, 1))
-        return Forecast.settled(mean, low, high)
+            half = TAIL * self.scatter * np.nan_to_num(total)[None]
+            return Forecast.settled(np.zeros((1, len(points))), -half, half)
+        # Time that adds is positive, so that its logarithm is what is normal.
+        time = self.times.at(places[:, : self.times.points.shape[1]])
+        return Forecast.settled(*time.wider(np.hypot(self.jobs, self._unseen(places))).interval(CENTRAL))
 
     def _unseen(self, places: Array) -> Array:
         """Standard deviation of the logarithm (k,) over more nodes than one, where all runs were inside of one."""
@@ -167,9 +167,10 @@ def _nodes(domains: Domains | None, ranks: Array) -> Array:
     return np.ones(len(ranks)) if domains is None else domains.nodes(ranks)
 
 
-def _places(points: Array, nodes: Array, rest: Array) -> Array:
-    """The points (k, m) with :data:`NODES` and :data:`REST`, which is above zero."""
-    return np.column_stack([points, nodes, np.maximum(np.nan_to_num(rest), np.finfo(float).tiny)])
+def _places(points: Array, nodes: Array, rest: Array, begins: tuple[float, ...]) -> Array:
+    """The points (k, m) with the nodes beyond `begins`, :data:`NODES`, and :data:`REST`, which is above zero."""
+    beyond = [np.maximum(nodes - first, NONE_BEYOND) for first in begins]
+    return np.column_stack([points, *beyond, nodes, np.maximum(np.nan_to_num(rest), np.finfo(float).tiny)])
 
 
 def fit_others(series: Series, factor: Array, messages: Array, domains: Domains | None = None) -> Others | None:
@@ -208,16 +209,20 @@ def fit_others(series: Series, factor: Array, messages: Array, domains: Domains 
         return None
     ranked = "ranks" in series.parameters
     nodes = _nodes(domains, series.points[:, series.parameters.index("ranks")]) if ranked else np.ones(len(rest))
-    space = _hypotheses(series.parameters, series.points, waiting, None if domains is None else nodes)
-    places = _places(series.points, nodes, np.maximum(whole - middle, TIMERS * whole))
-    column = -1 if domains is None or not ranked else len(series.parameters)
+    # Starts on further nodes go on while those before them are at work: they may show from any number of nodes on
+    # beyond which two were run.
+    begins = tuple(np.unique(nodes)[1:-2].tolist()) if waiting else ()
+    space = _hypotheses(series.parameters, series.points, waiting, None if domains is None else nodes, begins)
+    places = _places(series.points, nodes, np.maximum(whole - middle, TIMERS * whole), begins)
+    added = ADDED + len(begins)
+    column = -1 if domains is None or not ranked else len(series.parameters) + len(begins)
     if not waiting and (share > noise).all():
-        times = fit_sums(space, places, middle[None], error[None], ADDED, column)
+        times = fit_sums(space, places, middle[None], error[None], added, column)
         return Others(times, scatter, domains=domains)
     space = _without_constant(space)
     if waiting:
-        times = fit_sums(space, places, middle[None], error[None], ADDED, column)
-        return Others(times, scatter, jobs=WAITING_SCATTER, domains=domains)
+        times = fit_sums(space, places, middle[None], error[None], added, column)
+        return Others(times, scatter, jobs=WAITING_SCATTER, domains=domains, begins=begins)
     freedom = float(np.maximum(np.isfinite(rest).sum(axis=1) - 1, 0).sum()) or NORMAL
     sums = DoubtfulSum(space.terms, space.members, space.prior, places[known], middle[known], error[known], freedom)
     return Others(None, scatter, sums)
@@ -281,19 +286,26 @@ def _errors(rest: Array, whole: Array, middle: Array, waiting: bool) -> Array:
     return np.asarray(np.hypot(errors, REPEATED * middle) * loss / np.sqrt(np.maximum(count, 1)))
 
 
-def _hypotheses(names: tuple[str, ...], points: Array, waiting: bool, nodes: Array | None) -> Hypotheses:
+def _hypotheses(
+    names: tuple[str, ...], points: Array, waiting: bool, nodes: Array | None, begins: tuple[float, ...]
+) -> Hypotheses:
     """A constant, with a term of the ranks, of another parameter that varied, or of both.
 
     Cores that are `waiting` do so for the system, which takes a share of everything else, and for processes on other
-    nodes where `nodes` (n,) are known.
+    nodes where `nodes` (n,) are known, from the first or any of `begins` on.
     """
     varied = {name for name, column in zip(names, points.T, strict=True) if len(np.unique(column)) > 2}
-    over = (*names, NODES, REST)
+    late = [LATE.format(first) for first in begins]
+    over = (*names, *late, NODES, REST)
     launched, growing = "ranks", "ranks" in varied
     if waiting and nodes is not None:
         launched, growing = NODES, len(np.unique(nodes)) > 1
     starts = dict(LAUNCH) if waiting else {**LAUNCH, SHARED: RARE_TERM}
     launch = {term(over, {launched: factor}): odds for factor, odds in starts.items() if growing}
+    if nodes is not None and launched != NODES and len(np.unique(nodes)) > 1:
+        launch[term(over, {NODES: (1.0, 0.0, 0.0)})] = 0.0
+    for name in late if growing else ():
+        launch[term(over, {name: (1.0, 0.0, 0.0)})] = 0.0
     files = {term(over, {name: factor}): 0.0 for name in names if name in varied - {"ranks"} for factor in FILES}
     shared = {term(over, {REST: (1.0, 0.0, 0.0)}): -RARE_TERM} if waiting else {}
     return forms(over, launch, files, shared)

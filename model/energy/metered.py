@@ -36,6 +36,8 @@ NODES = "NNodes"
 """Nodes of a run, as Slurm calls the fact."""
 COUNTS = ("cycles", "instructions", "bytes_mem")
 """Counts that power depends on, of which a law takes those that every run has."""
+FEWEST, RISEN = 3, 1.1
+"""Numbers of cores that show that the power of a core rises with them, and by what factor at least."""
 LEAST, MOST = 0.5, 3000.0
 """Watts that a package, its memory or a node can have on average: outside of these the unit is another one."""
 SAME = 0.02
@@ -121,11 +123,14 @@ def _check(rows: Sequence[Mapping[str, Any]], arrays: Mapping[str, Array], names
     """Raise InputError where a power is none that a package, memory or node can have."""
     watts = arrays["joules"] / (arrays["seconds"] * arrays["places"])
     wrong = np.flatnonzero(~((watts >= LEAST) & (watts <= MOST)))
-    if not len(wrong):
-        return
     each = arrays["joules"] / arrays["places"]
+    like_watts = bool(((each >= LEAST) & (each <= MOST)).all())
+    if not len(wrong) and like_watts and _rises(watts, arrays["cores"]) and not _rises(each, arrays["cores"]):
+        wrong = np.array([int(arrays["cores"].argmin())])
+    elif not len(wrong):
+        return
     remedy = "the counter wrapped, or was read in another unit: measure this run again, or leave it out"
-    if (watts[wrong] < LEAST).all() and ((each >= LEAST) & (each <= MOST)).all():
+    if like_watts and (watts[wrong] < MOST).all():
         remedy = f"the values look like watts: import them as {names[1]}"
     row, joules, seconds, power = (
         rows[wrong[0]],
@@ -134,6 +139,16 @@ def _check(rows: Sequence[Mapping[str, Any]], arrays: Mapping[str, Array], names
     raise InputError(
         f"{names[0]} of the run with {row['run']} is {joules:.4g} J in {seconds:.4g} s, {power:.3g} W", remedy
     )
+
+
+def _rises(watts: Array, cores: Array) -> bool:
+    """Whether the power of each core rises from every number of cores to the next: something is awake with the first
+    core, so that it falls."""
+    numbers, which = np.unique(cores, return_inverse=True)
+    if len(numbers) < FEWEST:
+        return False
+    per_core = np.bincount(np.ravel(which), watts) / np.bincount(np.ravel(which)) / numbers
+    return bool((np.diff(per_core) > 0).all() and per_core[-1] > RISEN * per_core[0])
 
 
 def _read(experiment: Experiment, run: Run, component: str, platform: Platform | None, collected: _Rows) -> None:

@@ -24,7 +24,7 @@ from ranksight.model.series.domains import Domains
 from ranksight.model.series.noise import Location, behaviours, judge
 from ranksight.model.series.reducing import Series
 from ranksight.model.uncertainty import forecast
-from ranksight.model.uncertainty.slope import primes_of
+from ranksight.model.uncertainty.divided import primes_of
 
 FEWEST = 3
 """Configurations below which a series along one coordinate is not answered; one more for each further."""
@@ -109,7 +109,6 @@ def _fitted(series: Series, label: str, location: Location, domains: Domains | N
         drift=np.broadcast_to(slope[:, None, None], (count, series.points.shape[1], 2)).copy(),
         pace=np.ones(count),
         seen=seen_range(location),
-        turned=np.zeros(count),
         within=quality.within,
         repetitions=quality.repetitions,
         noisy=quality.noisy,

@@ -20,7 +20,6 @@ from ranksight.model.plaindata import Stored
 from ranksight.model.process.posterior import Process
 from ranksight.model.search.terms import NUMBERED
 from ranksight.model.uncertainty.forecast import NO_DATA
-from ranksight.model.uncertainty.lasting import Lasting
 
 if TYPE_CHECKING:
     from ranksight.model.fitting.fitted import Fitted
@@ -61,7 +60,6 @@ class PlainColumns(Stored):
     drift: Array
     pace: Array
     seen: Array
-    turned: Array
     within: Array
     repetitions: Array
     noisy: Mask
@@ -71,7 +69,6 @@ class PlainColumns(Stored):
     ties: Array | None = None
     unaffected: Mask | None = None
     iterations: str | None = None
-    lasting: Lasting | None = None
     processes: tuple[Process, ...] = ()
 
     @classmethod
@@ -101,7 +98,7 @@ class PlainColumns(Stored):
         """The shape of each column that is there."""
         s, m = len(self.kernels), len(self.parameters)
         forms, size = int(self.forms.sum()), self.size
-        single = ("forms", "count", "status", "positive", "pace", "turned", "noisy", *GAPS)
+        single = ("forms", "count", "status", "positive", "pace", "noisy", *GAPS)
         shapes: dict[str, tuple[int, ...]] = dict.fromkeys(single, (s,))
         shapes |= dict.fromkeys(("weight", "variance", "freedom", "size"), (forms,))
         shapes |= dict.fromkeys(("members", "coefficients"), (int(size.sum()),))
@@ -133,7 +130,6 @@ class PlainColumns(Stored):
             and (self.samples is None or not (self.samples < 0).any())
             and s * int(self.forms.max(initial=1)) * width**2 <= limits.MODEL_NUMBERS
             and (self.iterations is None or self.iterations in self.parameters)
-            and (self.lasting is None or self.lasting.of_series(s, m))
             and all(_within(each.rows, 0, s - 1) and _within(each.axes, 0, m - 1) for each in self.processes)
         )
 
@@ -216,15 +212,12 @@ def columns_of(content: Mapping[str, Any], rows: Index) -> dict[str, Any]:
     term, corner = _stretches(size, form), _stretches(size.astype(np.intp) * (size + 1) // 2, form)
     which = {"weight": form, "variance": form, "freedom": form, "size": form}
     which |= {"members": term, "coefficients": term, "root": corner}
-    whole = ("parameters", "space", "terms", "ties", "hidden", "primes", "iterations", "lasting",
+    whole = ("parameters", "space", "terms", "ties", "hidden", "primes", "iterations",
              "breaks", "processes")  # fmt: skip
     columns: dict[str, Any] = {name: content[name] for name in whole if name in content}
     for name in content.keys() - columns.keys():
         column, places = content[name], which.get(name, rows)
         columns[name] = column[places] if isinstance(column, np.ndarray) else [column[row] for row in places.tolist()]
-    if "lasting" in columns:
-        stored = content["lasting"]
-        columns["lasting"] = {**stored, **{name: stored[name][rows] for name in ("logs", "part", "axis")}}
     if "processes" in content:
         parts = [(stored, np.flatnonzero(np.isin(stored["rows"], rows))) for stored in content["processes"]]
         columns["processes"] = [_some(stored, places, rows) for stored, places in parts if len(places)]

@@ -30,8 +30,7 @@ from ranksight.model.series.noise import Location
 from ranksight.model.series.reducing import Series
 from ranksight.model.spaces import SPACES
 from ranksight.model.spaces.default import Single
-from ranksight.model.uncertainty import blocks, discrepancy, drift, slope
-from ranksight.model.uncertainty.lasting import Lasting
+from ranksight.model.uncertainty import blocks, discrepancy, drift
 
 BATCH = 250_000
 """Hypotheses x series in memory at once."""
@@ -281,12 +280,10 @@ class _Task:
         axes = self._axes()
         extrapolated = np.zeros((len(base), self.points.shape[1], 2))
         extrapolated[:, axes] = (pace * priors.DRIFT)[:, None, None]
-        known = Lasting.of(self.points, location, positive, kept_forms, base) if single and axes else None
         breaks = np.full(len(base), np.nan)
         if self.segments and single:
             breaks = find_breaks(self.points, location, positive, kind, screened, base, own_freedom)
-        turned = slope.turned(self.points, location, positive, kind)
-        return Searched(kept_forms, extrapolated, known, breaks, pace, turned)
+        return Searched(kept_forms, extrapolated, breaks, pace)
 
     def _noise(self, batch: _Batch, problem: Problem, screened: Screened) -> tuple[float, float] | None:
         """Law of the noise of all series of a metric: times share the machine's; None where each has its own, as counts

@@ -5,28 +5,28 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
-from ranksight.core.arrays import Array, Index, Mask
+from ranksight.core.arrays import Array, Index, Mask, log_ratio
 from ranksight.core.errors import InputError
 from ranksight.core.metrics import metric
 from ranksight.core.onethread import one_thread
 from ranksight.model import priors
 from ranksight.model.fitting import compared_growth
 from ranksight.model.fitting.abstaining import abstain
-from ranksight.model.fitting.changing import changes
 from ranksight.model.fitting.columns import Columns
-from ranksight.model.process.posterior import Process
+from ranksight.model.process.covariance import Turn
+from ranksight.model.process.posterior import Process, turned
+from ranksight.model.process.prevalence import learned
 from ranksight.model.search.terms import values, write_term
 from ranksight.model.series.keyed import Keyed
 from ranksight.model.series.noise import behaviours
+from ranksight.model.uncertainty.divided import EVEN, primes_of
 from ranksight.model.uncertainty.drift import beyond, spreads
 from ranksight.model.uncertainty.forecast import Forecast, components, mixture_forecast
-from ranksight.model.uncertainty.lasting import Lasting
-from ranksight.model.uncertainty.slope import EVEN, primes_of
 
 BATCH = 120_000
 """Components x points worked on at once."""
@@ -63,8 +63,6 @@ class Fitted(Keyed):
     pace: Array  # (s,)
     """How much faster than usual series leave their functions (:func:`ranksight.model.uncertainty.drift.pace`)."""
     seen: Array  # (s, 2): smallest and largest value measured
-    turned: Array  # (s,)
-    """Changes of slope that the measured values show (:func:`ranksight.model.uncertainty.slope.turned`)."""
     within: Array  # (s,)
     repetitions: Array  # (s,)
     noisy: Mask  # (s,)
@@ -74,7 +72,7 @@ class Fitted(Keyed):
     """Samples behind the value of a configuration, in the mean; infinite where values are not made of samples."""
     primes: Index | None = None  # (m,)
     """Largest prime factor among the values measured of parameters that divide work
-    (:func:`ranksight.model.uncertainty.slope.primes_of`); None where it is not known."""
+    (:func:`ranksight.model.uncertainty.divided.primes_of`); None where it is not known."""
     hidden: Array | None = None  # (h, 2)
     """Smallest and largest value of each hidden parameter (:class:`ranksight.model.series.reducing.Series`)."""
     breaks: Array | None = None  # (s, m)
@@ -85,7 +83,6 @@ class Fitted(Keyed):
     ties: Array | None = None  # (q, 1 + m): parameters that varied together only (:mod:`ranksight.model.fitting.ties`)
     iterations: str | None = None
     """The parameter that everything is a line in: set-up, and as much again with every iteration."""
-    lasting: Lasting | None = None  # departures from the functions, and how far they go on
     processes: tuple[Process, ...] = ()
     """What answers for times; the functions above are what is printed of them."""
     unaffected: Mask | None = None  # (s, m)
@@ -116,17 +113,16 @@ class Fitted(Keyed):
         if not len(self.terms):
             status, reason = abstain(self, points, (value, low, high), form, within_form)
             return Forecast(value, low, high, status, reason, form)
-        turns = changes(self, points)
-        uneven = self._uneven(points)
+        uneven, ahead = self._uneven(points), self._ahead(points)
         at = values(self.terms, points)
-        lasting = self.lasting
-        before = None if lasting is None else values(self.terms, lasting.points)
         for process in self.processes:
             rows = process.rows
             asked = points[:, process.axes]
             outside = (asked <= 0).any(axis=1)
-            parts = process.components(np.where(asked > 0, asked, 1.0))
-            summary = mixture_forecast(parts, (fall[rows], rise[rows]), self.positive[rows], shaped=True)
+            positive = np.where(asked > 0, asked, 1.0)
+            turns = partial(turned, distance=process.ahead(positive), turn=Turn(*process.turn.tolist()))
+            parts = process.straight(positive)
+            summary = mixture_forecast(parts, (fall[rows], rise[rows]), self.positive[rows], turns, shaped=True)
             value[rows], low[rows], high[rows], form[rows], within_form[rows], freedom[rows] = summary[:6]
             inner[rows], outer[rows] = summary[6:]
             for array in (value, low, high):
@@ -141,14 +137,12 @@ class Fitted(Keyed):
                 variance=self.variance[rows[:, None], forms],
                 freedom=self.freedom[rows[:, None], forms],
                 positive=self.positive[rows],
-                carried=None if lasting is None or before is None else lasting.select(rows).carried(before, points),
             )
             even = rise is fall and (self.drift[rows, :, 0] == self.drift[rows, :, 1]).all() and not uneven.any()
             down = np.hypot(self.strayed(points, rows, 0), fall[rows])
             up = down if even else np.hypot(self.strayed(points, rows, 1), np.hypot(rise[rows], uneven[rows]))
-            summary = mixture_forecast(
-                parts_of_forms, (down, up), self.positive[rows], None if turns is None else turns.of(rows)
-            )
+            turns = partial(turned, distance=ahead[rows], turn=learned().turn)
+            summary = mixture_forecast(parts_of_forms, (down, up), self.positive[rows], turns)
             value[rows], low[rows], high[rows], form[rows], within_form[rows], freedom[rows] = summary[:6]
         status, reason = abstain(self, points, (value, low, high), form, within_form)
         answer = Forecast(value, low, high, status, reason, form, freedom=freedom, inner=inner, outer=outer)
@@ -240,6 +234,16 @@ class Fitted(Keyed):
             far = out * np.maximum(out / priors.FAR, 1.0)
             total += (self.drift[part, axis, side, None] * far) ** 2
         return np.asarray(np.sqrt(total))
+
+    def _ahead(self, points: Array) -> Array:
+        """E-folds (s, k) of times beyond the runs, none along iterations; 0 for all else."""
+        times = (behaviours(self.metrics, self.samples) == "time") & self.positive
+        out = np.zeros((len(self), len(points)))
+        for axis in np.flatnonzero(np.array(self.parameters) != self.iterations):
+            low, high = (self.trained[:, axis, end, None] for end in (0, 1))
+            farther = np.maximum(log_ratio(points[:, axis], high), log_ratio(low, points[:, axis]))
+            out += np.where(np.isfinite(farther), np.maximum(farther, 0.0), 0.0) ** 2
+        return np.where(times[:, None], np.sqrt(out), 0.0)
 
     def _uneven(self, points: Array) -> Array:
         """Relative standard deviation (s, k), upwards, of times on numbers of ranks that divide worse than those

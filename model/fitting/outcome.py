@@ -15,8 +15,7 @@ from ranksight.model.search.screening import Found
 from ranksight.model.series.noise import Location, judge
 from ranksight.model.series.reducing import Series
 from ranksight.model.uncertainty import forecast
-from ranksight.model.uncertainty.lasting import Lasting
-from ranksight.model.uncertainty.slope import primes_of
+from ranksight.model.uncertainty.divided import primes_of
 
 LIGHTEST = 1e-3
 """Forms lighter than this move no interval's end visibly and are not kept."""
@@ -30,11 +29,9 @@ class Searched:
 
     found: Found
     drift: Array  # (s, m, 2): how far series may leave their functions along each parameter, downwards and upwards
-    lasting: Lasting | None  # correlated residuals
     breaks: Array  # (s,): changepoints within the range; NaN without one
     pace: Array  # (s,)
     """How much faster than usual series leave their functions (:func:`ranksight.model.uncertainty.drift.pace`)."""
-    turned: Array  # (s,): changes of slope that the values show (:func:`ranksight.model.uncertainty.slope.turned`)
 
 
 def stacked(arrays: Iterable[NDArray[Any]], name: str) -> NDArray[Any]:
@@ -49,14 +46,11 @@ def stacked(arrays: Iterable[NDArray[Any]], name: str) -> NDArray[Any]:
 
 def joined(parts: list[Searched], order: Index) -> Searched:
     """Parts of the search, over the same terms, together."""
-    lasting = Lasting.join([part.lasting for part in parts], [len(part.breaks) for part in parts], order)
-    rest = (
-        np.concatenate([getattr(part, name) for part in parts])[order] for name in ("drift", "breaks", "pace", "turned")
-    )
-    drift, broken, pace, turned = rest
+    rest = (np.concatenate([getattr(part, name) for part in parts])[order] for name in ("drift", "breaks", "pace"))
+    drift, broken, pace = rest
     names = [name for name in Found.__dataclass_fields__ if name != "basis"]
     arrays = {name: stacked((getattr(part.found, name) for part in parts), name)[order] for name in names}
-    return Searched(Found(basis=parts[0].found.basis, **arrays), drift, lasting, broken, pace, turned)
+    return Searched(Found(basis=parts[0].found.basis, **arrays), drift, broken, pace)
 
 
 def fitted_from(series: Series, label: str, location: Location, positive: Mask, searched: Searched) -> Fitted:
@@ -102,14 +96,12 @@ def fitted_from(series: Series, label: str, location: Location, positive: Mask, 
         drift=searched.drift,
         pace=searched.pace,
         seen=seen_range(location),
-        turned=searched.turned,
         within=quality.within,
         repetitions=quality.repetitions,
         noisy=quality.noisy,
         samples=location.samples,
         primes=primes_of(series.points, series.parameters).max(axis=0, initial=1),
         hidden=None if hidden is None else np.stack([hidden.min(axis=0), hidden.max(axis=0)], axis=1),
-        lasting=searched.lasting,
     )
 
 

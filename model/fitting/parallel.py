@@ -18,7 +18,6 @@ from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.fitting.outcome import stacked
 from ranksight.model.process.posterior import Process
 from ranksight.model.series.reducing import Series
-from ranksight.model.uncertainty.lasting import Lasting
 
 SHARE = 20_000
 """Series a share."""
@@ -71,8 +70,6 @@ def pick(fitted: Fitted, rows: Index) -> Fitted:
         columns["below_rows"] = broken if some else None
     if fitted.unaffected is not None:
         columns["unaffected"] = fitted.unaffected[rows]
-    if fitted.lasting is not None:
-        columns["lasting"] = fitted.lasting.select(rows)
     columns["processes"] = tuple(_of_rows(fitted.processes, rows))
     return replace(fitted, **columns)
 
@@ -89,7 +86,7 @@ def _of_rows(processes: Iterable[Process], rows: Index) -> Iterator[Process]:
 
 _MIXED = ("members", "weight", "coefficient", "root", "variance", "freedom")
 """Arrays by series and hypothesis."""
-_PLAIN = ("press", "adjusted_r2", "count", "status", "positive", "trained", "drift", "pace", "seen", "turned",
+_PLAIN = ("press", "adjusted_r2", "count", "status", "positive", "trained", "drift", "pace", "seen",
           "within", "repetitions", "noisy", "samples")  # fmt: skip
 
 
@@ -128,7 +125,6 @@ def join(parts: list[Fitted], rows: list[Index]) -> Fitted:
             for part, row in zip(parts, rows, strict=True)
             for process in part.processes
         ),
-        lasting=Lasting.join([part.lasting for part in parts], [len(part) for part in parts], back),
     )
     broken = [(part, row) for part, row in zip(parts, rows, strict=True) if part.below is not None]
     if not broken:

@@ -22,7 +22,7 @@ from ranksight.model.fitting.parallel import join, pick
 from ranksight.model.fitting.ties import independent
 from ranksight.model.series.computation import apart_from_ranks
 from ranksight.model.series.reducing import Series
-from ranksight.model.uncertainty.slope import primes_of
+from ranksight.model.uncertainty.divided import primes_of
 
 
 def fit_varied(series: Series, **settings: Any) -> Fitted:
@@ -162,11 +162,6 @@ def _widened(fitted: Fitted, series: Series, varied: list[int]) -> Fitted:
     breaks = None if fitted.breaks is None else np.full((len(fitted), count), np.nan)
     if breaks is not None:
         breaks[:, varied] = fitted.breaks
-    lasting = fitted.lasting
-    if lasting is not None:
-        points = np.repeat(series.points[:1], len(lasting.points), axis=0)
-        points[:, varied] = lasting.points
-        lasting = replace(lasting, points=points, axis=np.array(varied)[lasting.axis])
     return replace(
         fitted,
         parameters=series.parameters,
@@ -176,6 +171,5 @@ def _widened(fitted: Fitted, series: Series, varied: list[int]) -> Fitted:
         trained=trained,
         below=below,
         breaks=breaks,
-        lasting=lasting,
         processes=tuple(replace(process, axes=np.array(varied)[process.axes]) for process in fitted.processes),
     )

@@ -21,13 +21,15 @@ from itertools import product
 import numpy as np
 
 from ranksight.core import special
-from ranksight.core.arrays import Array, Index, Mask, log
+from ranksight.core.arrays import Array, Index, Mask, log, ratio
 from ranksight.model.kernel_time.hypotheses import Hypotheses as Departures
 from ranksight.model.kernel_time.rates import JITTER
 from ranksight.model.plaindata import Stored
 from ranksight.model.process.covariance import unseen
+from ranksight.model.quantity import Quantity
 from ranksight.model.search.terms import ONE, Factor, Hypotheses, hypotheses, values
 from ranksight.model.series import node_regimes
+from ranksight.model.uncertainty.mixture import quantile
 
 Term = tuple[Factor, ...]
 
@@ -39,6 +41,12 @@ ITERATIONS = 4
 """Steps of Gauss and Newton's iteration."""
 AT_ONCE = 100_000
 """Values of terms, under all hypotheses, of the series that are fitted at once."""
+LIGHTEST = 1e-4
+"""Weight of a hypothesis over the largest below which it moves no quantile."""
+FAR = 40.0
+"""Standard deviations from which on a normal law is on one side."""
+NORMAL = 1e6
+"""Degrees of freedom at which Student's law is the normal one."""
 LEAST = 0.05
 """Share of what was measured that a sum is at least, while it is sought."""
 
@@ -127,19 +135,20 @@ class Sums(Stored):
             fits.append((rows, known, _fit(relative, covariance, real, prior)))
         return tuple(fits)
 
-    def at(self, points: Array) -> tuple[Array, Array]:
-        """Mean and standard deviation (K, k) at `points` (k, m), with what no run shows."""
+    def at(self, points: Array) -> Quantity:
+        """Times (K, k) at `points` (k, m), with what no run shows."""
         new = values_of(self.terms, self.members, points)
         cross, variance = self._covariance(points, self.points), self._variance(points)
-        mean, square = np.empty((2, len(self.measured), len(points)))
+        middle, down, up = (np.empty((len(self.measured), len(points))) for _ in range(3))
         for rows, known, fit in self._fitted:
             step = max(1, AT_ONCE // (len(rows) * len(cross) * len(self.members)))
             for first in range(0, len(points), step):
                 part = slice(first, first + step)
                 place = rows[:, None], np.arange(len(points))[part]
-                mean[place], square[place] = fit.at(new[..., part], cross[:, part, known], variance[:, part])
+                answer = fit.at(new[..., part], cross[:, part, known], variance[:, part])
+                middle[place], down[place], up[place] = answer.centre, answer.down, answer.up
         beyond_runs = unseen(*(np.log(each[:, : each.shape[1] - self.known]) for each in (points, self.points)))
-        return mean, np.sqrt(square + (mean * beyond_runs) ** 2)
+        return Quantity(middle, down, up).wider(beyond_runs)
 
     def _fits(self) -> bool:
         good = self.terms.ndim == 3 and self.terms.shape[2] == 3 and self.members.ndim == 2 and self.members.size > 0
@@ -175,9 +184,9 @@ class _Fit:
     covariance: Array  # (K, s, h, q, q)
     weight: Array  # (K, s, h)
 
-    def at(self, new: Array, cross: Array, variance: Array) -> tuple[Array, Array]:
-        """Mean and variance (K, k) where terms have the values `new` (h, q, k), and departures the covariance `cross`
-        (s, k, n) with those measured and `variance` (s, k)."""
+    def at(self, new: Array, cross: Array, variance: Array) -> Quantity:
+        """The mixture of all hypotheses (K, k) where terms have the values `new` (h, q, k), and departures the
+        covariance `cross` (s, k, n) with those measured and `variance` (s, k)."""
         gain = cross @ self.inverse
         departure = np.exp(self.left @ gain.swapaxes(2, 3))
         centre = (self.coefficient[..., None, :] @ new)[..., 0, :] * departure
@@ -186,8 +195,22 @@ class _Fit:
         moved = self.relative.reshape(*count[:2], -1, points) @ gain.swapaxes(2, 3)
         slope = new * departure[..., None, :] - centre[..., None, :] * moved.reshape(*count, terms, -1)
         spread = ((self.covariance @ slope) * slope).sum(axis=3) + centre**2 * departed[:, :, None]
-        mean = np.einsum("Ksh,Kshk->Kk", self.weight, centre)
-        return mean, np.einsum("Ksh,Kshk->Kk", self.weight, (centre - mean[:, None, None]) ** 2 + spread)
+        weight = np.where(self.weight > LIGHTEST * self.weight.max(axis=(1, 2), keepdims=True), self.weight, 0.0)
+        used = np.broadcast_to(weight[..., None], centre.shape) * (centre > 0)
+        parts = used, log(centre), np.sqrt(ratio(spread, centre**2, 0.0))
+        return _mixture(*(np.moveaxis(part, 0, 2).reshape(-1, len(weight), centre.shape[3]) for part in parts))
+
+
+def _mixture(weight: Array, centre: Array, spread: Array) -> Quantity:
+    """Medians of mixtures of normal laws (c, ...), and the second moments to either side of them: a hypothesis far off
+    counts by its distance, not as a part of the probability alone."""
+    middle = quantile(0.5, weight, centre, spread, np.full(weight.shape, NORMAL))
+    weight, off = weight / weight.sum(axis=0), np.where(weight > 0, centre - middle, 0.0)
+    z = ratio(off, spread, np.sign(off) * FAR)
+    cross = off * spread * np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi)
+    square = spread**2 + off**2
+    up, down = (2 * (weight * (square * special.ndtr(side * z) + side * cross)).sum(axis=0) for side in (1, -1))
+    return Quantity(middle, np.sqrt(np.maximum(down, 0.0)), np.sqrt(np.maximum(up, 0.0)))
 
 
 def fit_sums(space: Hypotheses, points: Array, measured: Array, error: Array, known: int = 0, nodes: int = -1) -> Sums:

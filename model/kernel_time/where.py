@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,11 +10,10 @@ import numpy as np
 from ranksight.core.arrays import Array, Mask
 from ranksight.model.kernel_time.work_per_rank import WorkPerRank, work_per_rank
 from ranksight.model.plaindata import Stored
-from ranksight.model.priors import FULL_NODE
+from ranksight.model.priors import FULL_NODE, ONE_DOMAIN, WHOLE_NODES
 from ranksight.model.series.computation import DIVIDERS, WORK_PER_RANK, cores
 from ranksight.model.series.domains import Domains
 from ranksight.model.series.reducing import Series
-from ranksight.model.uncertainty.slope import filled, shows
 
 RANKS = 2
 """Column of ln ranks among the coordinates."""
@@ -32,7 +32,7 @@ class Where(Stored):
     alone: bool = False  # whether all runs were on one memory domain, with another number of ranks each
     full: float = 0.0
     """Probability that they have filled one, where no machine gives its domains
-    (:func:`ranksight.model.uncertainty.slope.filled`)."""
+    (:func:`filled`)."""
 
     def _fits(self) -> bool:
         return set() < set(self.columns) <= {0, 1, 2} and 0 <= self.full <= 1
@@ -116,3 +116,21 @@ def occupancy(where: Where, points: Array) -> Array:
     if where.domains is None:
         return np.log(np.maximum(ranks, 1.0))[:, None]
     return np.asarray(np.minimum(ranks, where.domains.ranks_per_node) / where.domains.ranks_per_node)[:, None]
+
+
+def shows(low: float, metrics: Collection[str]) -> bool:
+    """Whether runs from `low` ranks on show what ranks of one domain take from each other: with one rank, or where
+    nothing but times was measured, whose falls then are all that is known of the work. Counted work differs from times
+    by imbalance and waiting as well."""
+    return low < 2 or not {"instructions", "flops_dp", "flops_sp"} & set(metrics)
+
+
+def filled(low: float, high: float) -> float:
+    """Probability that costs of work stay those of runs on `low` to `high` ranks, which may have filled a memory domain
+    of a node that no platform describes. The more ranks they had the likelier it is that they did. Runs from one rank
+    on show what ranks take from each other; further ones do where they lie within one domain."""
+    if not 0 < low < high <= WHOLE_NODES:
+        return 0.0
+    inside = np.clip(np.log(WHOLE_NODES / high) / np.log(WHOLE_NODES / ONE_DOMAIN), 0.0, 1.0)
+    reached = min(np.log(high) / np.log(ONE_DOMAIN), 1.0)
+    return float(FULL_NODE * reached * (1.0 if low < 2 else inside))

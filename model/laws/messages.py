@@ -4,8 +4,8 @@
 
 with x the work per rank, and s 1/2 or 2/3 for the surface of what a rank owns, 1 for its volume (Ding et al. 2018,
 equation 4: constant, volume and tree of messages). In place of log2 P a tree has ceil(log2 P) whole steps, and one
-message to each other rank makes P - 1; in place of x^s, all but a rank's own share of a whole is 1 - 1/P. A single rank
-sends nothing.
+message to each other rank makes P - 1; in place of x^s, all but a rank's own share of a whole is 1 - 1/P. Where nodes
+are known, growth over them or a step beyond the first may be in place of the tree. A single rank sends nothing.
 """
 
 from __future__ import annotations
@@ -38,8 +38,15 @@ SHARES = (0.5, 2 / 3, 1.0)
 """Powers of the work per rank that messages have: the edge of a face, the face of a volume, all of it."""
 SCATTERED = on_a_grid("1 - 1/x")
 """What a rank sends of a whole that all hold a share of, as reductions of long messages do."""
-NODES = "(nodes)"
-"""Further coordinate: the nodes that the ranks use."""
+CONTENDED: Mapping[Factor, float] = {
+    (0.0, 1.0, 0.0): 0.0, (0.5, 0.0, 0.0): 0.0, (1.0, 0.0, 0.0): RARE_TERM, SCATTERED: RARE_TERM,
+}  # fmt: skip
+"""How it grows with the nodes, where these are known: a tree of them, cuts of the network that all messages pass, one
+message to each other node, or the part of all partners that is on other nodes."""
+BEYOND, NODES = "(beyond)", "(nodes)"
+"""Further coordinates: 2 where messages leave a node and 1 where none does, and the nodes that the ranks use."""
+STEPPED: Factor = (1.0, 0.0, 0.0)
+"""How it goes with the first of them: an adapter's latency is added to each message, or not."""
 FEWEST = 3
 """Numbers of ranks above one that a sum of three terms needs."""
 
@@ -55,17 +62,14 @@ class Exchange(Stored):
 
     def at(self, points: Array) -> Quantity:
         """Logarithms of the kernels' seconds (K, k) at `points` (k, m)."""
-        mean, deviation = self.times.at(_places(points, self.parameters, self.domains))
-        with np.errstate(invalid="ignore", divide="ignore"):
-            part = deviation / mean
-            return Quantity(np.log(mean), part, part)
+        return self.times.at(_places(points, self.parameters, self.domains))
 
     def applies(self, points: Array) -> Mask:
         """Where there are others to send to, (k,)."""
         return np.asarray(points[:, self.parameters.index("ranks")] > 1)
 
     def _fits(self) -> bool:
-        columns = len(self.parameters) + (self.domains is not None)
+        columns = len(self.parameters) + 2 * (self.domains is not None)
         same = len(self.times.measured) == len(self.kernels) and columns == self.times.points.shape[1]
         return same and "ranks" in self.parameters
 
@@ -75,10 +79,11 @@ class Exchange(Stored):
 
 
 def _places(points: Array, parameters: tuple[str, ...], domains: Domains | None) -> Array:
-    """The points (k, m) with the nodes that their ranks use, where these are known."""
+    """The points (k, m) with :data:`BEYOND` and :data:`NODES`, where nodes are known."""
     if domains is None:
         return points
-    return np.column_stack([points, domains.nodes(points[:, parameters.index("ranks")])])
+    nodes = domains.nodes(points[:, parameters.index("ranks")])
+    return np.column_stack([points, 1.0 + (nodes > 1), nodes])
 
 
 def fit_exchange(series: Series, domains: Domains | None = None) -> Exchange | None:
@@ -101,8 +106,11 @@ def fit_exchange(series: Series, domains: Domains | None = None) -> Exchange | N
     if not some.any():
         return None
     work = work_per_rank(series)
-    over = series.parameters if domains is None else (*series.parameters, NODES)
+    over = series.parameters if domains is None else (*series.parameters, BEYOND, NODES)
     tree = {term(over, {"ranks": factor}): odds for factor, odds in TREE.items()}
+    if domains is not None and len(np.unique(domains.nodes(ranks[several]))) > 1:
+        tree |= {term(over, {NODES: factor}): odds for factor, odds in CONTENDED.items()}
+        tree[term(over, {BEYOND: STEPPED})] = 0.0
     powers = dict(zip(work.parameters, work.powers.tolist(), strict=True))
     surface = {
         term(over, {name: (power * share, 0.0, 0.0) for name, power in powers.items()}): 0.0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
+
 import numpy as np
 
 from ranksight.core.arrays import Array, Mask
@@ -9,13 +11,19 @@ from ranksight.core.experiment import WHOLE
 from ranksight.core.log import log
 from ranksight.model.fitting.varied import fit_varied
 from ranksight.model.laws.asked import Asked
-from ranksight.model.laws.law import registered
+from ranksight.model.laws.fits import Fits
+from ranksight.model.laws.law import MESSAGES, registered
 from ranksight.model.laws.stacking import PRIOR, Weights, learn_weights, log_score
 from ranksight.model.laws.together import Laws
 from ranksight.model.laws.view import View, medians
 from ranksight.model.priors import HELD_OUT_DEEPEST, HELD_OUT_REST
 from ranksight.model.series.reducing import Series
-from ranksight.model.structure.functions import Functions
+from ranksight.model.series.reduction import reduce
+from ranksight.model.structure.functions import Functions, choose
+from ranksight.model.uncertainty.forecast import Forecast
+
+Key = tuple[str, str]
+"""Kernel and metric."""
 
 MOST = 64
 """Kernels that are held out, those of most time: the weights that so many share are known from them."""
@@ -23,10 +31,11 @@ MOST_INSIDE = 2_000
 """Kernels beyond which weights between the runs are not looked for."""
 
 
-def weights_of(view: View) -> Weights:
+def weights_of(view: View, exact: Collection[Key] = ()) -> Weights:
     """Weights of the laws, from the largest values of one parameter held out in turn.
 
-    Where the user stated how times depend on the parameters, laws that give way do not compete.
+    `exact`: counts (kernel, metric) whose law met all runs to rounding: laws are not judged by what a function of fewer
+    runs makes of these. Where the user stated how times depend on the parameters, laws that give way do not compete.
     """
     stated = view.settings.get("iterations") is not None or view.settings.get("space", "default") != "default"
     series = view.series
@@ -37,29 +46,35 @@ def weights_of(view: View) -> Weights:
         spent = np.nansum(medians(series, "time", kernels), axis=1)
         heaviest = set(np.argsort(-spent, kind="stable")[:MOST].tolist())
         kernels = tuple(kernel for at, kernel in enumerate(kernels) if at in heaviest)
-    result = _learned(view, kernels)
+    result = _learned(view, kernels, exact)
     for name, law in registered().items() if stated else ():
         result = result.without(name) if law.gives_way else result
     return result
 
 
-def _learned(view: View, kernels: tuple[str, ...]) -> Weights:
+def _learned(view: View, kernels: tuple[str, ...], exact: Collection[Key]) -> Weights:
     """Weights from scores, those of the farther held-out sets counting more."""
     total: dict[str, list[Array]] = {}
     for depth, keep in enumerate(_splits(view.series) if kernels else [], start=1):
-        for law, score in _scores(view, kernels, keep).items():
+        for law, score in _scores(view, kernels, keep, exact).items():
             total.setdefault(law, []).append(depth * score)
     if not total:
         return PRIOR
     count = max(len(scores) for scores in total.values())
     scores = {
-        law: np.sum(scores, axis=0) if len(scores) == count else np.full(len(kernels), np.nan)
+        law: _summed(np.array(scores)) if len(scores) == count else np.full(len(kernels), np.nan)
         for law, scores in total.items()
     }
     result = learn_weights(kernels, scores)
     shown = ", ".join(f"{law} {share:.2f}" for law, share in zip(result.laws, result.common, strict=True))
     log("weights of the laws after %d held-out sets: %s", count, shown)
     return result
+
+
+def _summed(scores: Array) -> Array:
+    """Sums (K,) of the scores (d, K) that there are; NaN where there is none."""
+    known = np.isfinite(scores)
+    return np.where(known.any(axis=0), np.where(known, scores, 0.0).sum(axis=0), np.nan)
 
 
 def _splits(series: Series) -> list[Mask]:
@@ -74,7 +89,7 @@ def _splits(series: Series) -> list[Mask]:
     return [series.points[:, first] < levels[-depth] for depth in range(1, deepest + 1)]
 
 
-def _scores(view: View, kernels: tuple[str, ...], keep: Mask) -> dict[str, Array]:
+def _scores(view: View, kernels: tuple[str, ...], keep: Mask, exact: Collection[Key]) -> dict[str, Array]:
     """Logarithmic score (K,) of each law that was fitted to the configurations `keep`."""
     part = view.among(keep, kernels)
     fits = part.fits()
@@ -83,8 +98,31 @@ def _scores(view: View, kernels: tuple[str, ...], keep: Mask) -> dict[str, Array
     functions = Functions(fit_varied(part.series.select(wanted), **view.settings))
     held_out = view.series.points[~keep]
     predicted = functions.predict(held_out)
-    asked = Asked(view.series.parameters, held_out, functions.rows, predicted, predicted, held_out, fits)
-    return _each(Laws.of(asked), kernels, medians(view.series, "time", kernels)[:, ~keep])
+    counts = _as_measured(predicted, functions.rows, view.series.at(~keep), exact)
+    asked = Asked(view.series.parameters, held_out, functions.rows, predicted, counts, held_out, fits)
+    truth = medians(view.series, "time", kernels)
+    return _each(Laws.of(asked), kernels, np.where(_first_beyond(view, keep, fits, kernels), np.nan, truth)[:, ~keep])
+
+
+def _as_measured(predicted: Forecast, rows: Mapping[Key, int], series: Series, exact: Collection[Key]) -> Forecast:
+    """The forecast (s, k) of `rows` with counts that are `exact` as they are in `series`."""
+    known = [key for key in exact if key in rows and key in series.rows]
+    if not known:
+        return predicted
+    index, places = (np.array([of[key] for key in known]) for of in (rows, series.rows))
+    values = reduce(series.values[places], "median", axis=2)
+    return choose(predicted, Forecast.settled(values, values, values), index, np.isfinite(values))
+
+
+def _first_beyond(view: View, keep: Mask, fits: Fits, kernels: tuple[str, ...]) -> Mask:
+    """Which times (K, n) are of messages beyond a node where those kept (n,) are all within one: that regime is another
+    one, and what laws make of it says nothing of how they go on."""
+    sent = fits.by(MESSAGES)
+    beyond = np.zeros(len(keep), dtype=bool)
+    if sent is not None and view.domains is not None:
+        nodes = view.domains.nodes(view.series.points[:, view.series.parameters.index("ranks")])
+        beyond = (nodes > 1) & (nodes[keep] <= 1).all()
+    return np.isin(np.array(kernels, dtype=object), () if sent is None else sent.kernels)[:, None] & beyond
 
 
 def inside_weights(asked: Asked, pace: float, series: Series) -> Weights | None:

@@ -8,8 +8,7 @@ import numpy as np
 
 from ranksight.core.arrays import Array, Index
 from ranksight.model.plaindata import Stored
-from ranksight.model.priors import REPEATED
-from ranksight.model.process.covariance import PARTS, Turn, beyond, smooth, variance
+from ranksight.model.process.covariance import PARTS, Turn, beyond, smooth, unseen, variance
 from ranksight.model.process.means import coordinates
 from ranksight.model.process.solve import KINDS, Data, Solved, columns, efolds, inverse, refined
 from ranksight.model.search.terms import values
@@ -57,10 +56,18 @@ class Process(Stored):
 
     def components(self, points: Array, latent: bool = False) -> Components:
         """Components (c, p, k) of the distribution of ln y at `points` (k, d): of one more run, or of the `latent`
-        function without scatter between jobs and of repetitions."""
+        function without scatter between jobs and of repetitions; of laws that may turn beyond the runs."""
+        return turned(self.straight(points, latent), self.ahead(points), Turn(*self.turn.tolist()))
+
+    def ahead(self, points: Array) -> Array:
+        """E-folds (k,) of `points` (k, d) beyond the range of the runs."""
+        return beyond(efolds(points, self.points), efolds(self.points, self.points))
+
+    def straight(self, points: Array, latent: bool = False) -> Components:
+        """The same (c, p, k) if laws go on."""
         step = max(1, BATCH // max(1, len(points) * self.weight.shape[1]))
         parts = [
-            self.select(some, some)._components(points, latent)
+            self.select(some, some)._straight(points, latent)
             for some in np.array_split(np.arange(len(self)), max(1, -(-len(self) // step)))
         ]
         return Components(*(np.concatenate(each, axis=1) for each in zip(*parts, strict=True)))
@@ -87,7 +94,7 @@ class Process(Stored):
         present = ~flat.absent
         return np.asarray(np.sqrt((np.where(present, errors, 0.0) ** 2).sum(axis=1) / present.sum(axis=1)))
 
-    def _components(self, points: Array, latent: bool) -> Components:
+    def _straight(self, points: Array, latent: bool) -> Components:
         shape = (*self.weight.shape, len(points))
         flat, share, unit, used = self._rows()
         scales = self.scales.reshape(-1, self.scales.shape[-1])
@@ -95,12 +102,11 @@ class Process(Stored):
         asked = efolds(points, self.points)
         centre, total = _at(flat, solved, scales, self._targets(points, used, unit), asked)
         if not latent:
-            total = total + REPEATED**2
+            total = total + unseen(asked, flat.u) ** 2
             total = total + (scales[:, -1] ** 2 + np.repeat(self.scatter, shape[1]))[:, None]
         weight = np.broadcast_to(self.weight.T[..., None], (shape[1], shape[0], shape[2]))
         mean, spread = (np.moveaxis(part.reshape(shape), 1, 0) for part in (centre, np.sqrt(np.maximum(total, 0.0))))
-        listed = Components(weight, mean, np.maximum(spread, ROUNDED), np.full(mean.shape, NORMAL))
-        return turned(listed, beyond(asked, flat.u), Turn(*self.turn.tolist()))
+        return Components(weight, mean, np.maximum(spread, ROUNDED), np.full(mean.shape, NORMAL))
 
     def _rows(self) -> tuple[Data, Array, Array, Index]:
         """One hypothesis a row: its data, its columns (f, q, n), their units (f, q), and its terms (f, q)."""
@@ -143,8 +149,8 @@ ROUNDED = 1e-6
 
 
 def turned(components: Components, distance: Array, turn: Turn) -> Components:
-    """Components (2 c, p, k) of laws that go on or `turn`, from those (c, p, k) that go on for `distance` (k,) e-folds
-    beyond the runs; the same where nothing is beyond them."""
+    """Components (2 c, p, k) of laws that go on or `turn`, from those (c, p, k) of laws that go on for `distance`, (k,)
+    or (p, k), e-folds beyond the runs; the same where nothing is beyond them."""
     if not turn.often or not distance.any():
         return components
     often = np.where(distance > 0, turn.often, 0.0)

@@ -20,6 +20,7 @@ from ranksight.model.resource.equation import Machine
 from ranksight.model.stages.growing import Growth
 from ranksight.model.stages.measuring import Measured
 from ranksight.model.stages.statement import Statement
+from ranksight.model.structure.structured import exact_keys
 from ranksight.model.uncertainty.forecast import TAIL
 
 
@@ -40,6 +41,7 @@ def clock_machine(statement: Statement, measured: Measured) -> Clocked:
 
 def learn_equation(statement: Statement, measured: Measured, growth: Growth, clocked: Clocked) -> Application:
     """Learn the laws of the kernels' times, and what is measured of the other parts."""
+    neighbours = growth.functions.neighbours
     application = fit_application(
         measured.experiment,
         measured.sampled,
@@ -50,6 +52,7 @@ def learn_equation(statement: Statement, measured: Measured, growth: Growth, clo
         growth.stated,
         measured.over_ranks.get("time", ""),
         measured.over_ranks.get("cycles", ""),
+        exact_keys(measured.series, growth.functions.fitted) | (set() if neighbours is None else neighbours.exact),
         **statement.search,
     )
     nested = measured.inclusive and (WHOLE, "time") in growth.functions.rows

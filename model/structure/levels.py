@@ -27,8 +27,8 @@ from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
 from ranksight.model.structure.bridge import bridge, slopes
 from ranksight.model.uncertainty import forecast
+from ranksight.model.uncertainty.divided import DIVIDING
 from ranksight.model.uncertainty.forecast import Forecast
-from ranksight.model.uncertainty.slope import DIVIDING
 
 COUNTS = frozenset(
     {"visits", "instructions", "loads", "stores", "branches", "flops", "flops_dp", "flops_sp", "loads_l1"}

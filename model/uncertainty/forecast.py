@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import NamedTuple
 
@@ -16,7 +17,6 @@ from ranksight.model import priors
 from ranksight.model.quantity import CENTRAL, Quantity, deviations
 from ranksight.model.quantity import TAIL as TAIL
 from ranksight.model.uncertainty.mixture import Components, quantile, quantiles
-from ranksight.model.uncertainty.slope import Change, with_changes
 
 OK, FEW_POINTS, NO_DATA, NOISE, WIDE, DISAGREE, NOT_POSITIVE, DOMAIN, UNVARIED, IMPUTED, FEW_SAMPLES, TURN = range(12)
 REASONS = (
@@ -32,7 +32,7 @@ REASONS = (
     "0 samples: time assumed from the program's mean CPI; run longer (more steps, --reps)",
     "few samples, {samples} a configuration, and the interval spans a factor of {factor}: measure "
     "longer runs, or sample more often",
-    "with a change of slope beyond the runs the interval spans a factor of {factor}, without one {alone}",
+    "if the law turns into another beyond the runs the interval spans a factor of {factor}, if not {alone}",
 )
 INSUFFICIENT = (FEW_POINTS, NO_DATA, DOMAIN, UNVARIED)
 """Codes of insufficient data with which the interval is not usable either."""
@@ -177,29 +177,6 @@ def form_of(*parts: tuple[Array, Array]) -> Array:
     return ratio(ours, whole, 0.0)
 
 
-@dataclass(frozen=True)
-class Carried:
-    """Departures from functions that go on beyond the values they were seen at
-    (:mod:`ranksight.model.uncertainty.lasting`).
-    """
-
-    at: Array  # (t, n): terms at the points of the values
-    logs: Array  # (s, n): logarithms of the values; NaN where there is none
-    rows: Index  # (r,): series of which anything goes on
-    among: Array  # (r, n, n): correlation of the departures there
-    across: Array  # (r, n, k): their correlation with those at k points
-
-    def of(self, members: Index, coefficients: Array) -> Array:
-        """The departures (c, s, k) of hypotheses (c, s, q), in logarithms."""
-        mean = np.einsum("csq,csqn->csn", coefficients, _at_members(self.at, members))
-        use = np.isfinite(self.logs) & (mean > 0)
-        deviations = np.where(use, self.logs - np.log(np.where(use, mean, 1.0)), 0.0)[:, self.rows]
-        solved = np.linalg.solve(self.among, np.moveaxis(deviations, 0, 2))
-        carried = np.zeros((*members.shape[:2], self.across.shape[2]))
-        carried[:, self.rows] = np.moveaxis(np.swapaxes(solved, 1, 2) @ self.across, 1, 0)
-        return carried
-
-
 def _at_members(at: Array, members: Index) -> Array:
     """Terms (..., k) of hypotheses at the points that `at` (t, k) has them at; zero where `members` pads with -1."""
     return np.concatenate([at, np.zeros((1, at.shape[1]))])[members]
@@ -215,7 +192,6 @@ def components(
     variance: Array,
     freedom: Array,
     positive: Mask,
-    carried: Carried | None = None,
 ) -> Components:
     """Components of the mixtures that forecast a new value of s series at k points.
 
@@ -229,8 +205,6 @@ def components(
         See :class:`ranksight.model.search.screening.Found`.
     positive : (s,) bool
         Series whose values are forecast by their logarithm.
-    carried : Carried, optional
-        Departures of these series that go on at the points.
 
     Returns
     -------
@@ -249,7 +223,6 @@ def components(
         size = np.abs(mean)
         # Relative before it is squared: squares of what is huge or tiny are no numbers.
         share_of = basis / np.where(size > 0, size, 1.0)[:, :, None, :]
-        departure = 0.0 if carried is None else carried.of(members, coefficients)
         turned = np.swapaxes(root, 2, 3) @ share_of
         error = np.einsum("cslk,cslk->csk", turned, turned)
         relative = np.sqrt(variance[..., None] * (1.0 + error))
@@ -257,7 +230,7 @@ def components(
     alive = (weight[..., None] > 0) & np.isfinite(mean) & (~plus | (mean > 0)) & np.isfinite(relative)
     share = np.where(alive, weight[..., None], 0.0)
     size, relative = np.where(alive, size, 1.0), np.where(alive, relative, 1.0)
-    centre = np.where(alive, np.where(plus, np.log(np.where(mean > 0, mean, 1.0)) + departure, mean), 0.0)
+    centre = np.where(alive, np.where(plus, np.log(np.where(mean > 0, mean, 1.0)), mean), 0.0)
     spread = np.where(alive, np.where(plus, of_logarithm(relative), relative * size), 1.0)
     return Components(share, centre, spread, np.broadcast_to(freedom[..., None], spread.shape))
 
@@ -279,7 +252,7 @@ class Summary(NamedTuple):
     lower: Array
     upper: Array
     form: Array
-    alone: Array  # standard deviation without changes: of logarithms of what is positive
+    alone: Array  # standard deviation without turns: of logarithms of what is positive
     freedom: Array  # degrees of freedom of the mixtures' tails
     inner: Array
     outer: Array
@@ -290,7 +263,7 @@ def mixture_forecast(
     parts: Components,
     drift: tuple[Array, Array],
     positive: Mask,
-    change: Change | None = None,
+    turns: Callable[[Components], Components] = lambda parts: parts,
     shaped: bool = False,
 ) -> Summary:
     """Median, interval, share of the variance from the form, and how far functions alone are apart.
@@ -302,16 +275,16 @@ def mixture_forecast(
     drift : pair of (s, k)
         Relative standard deviation that extrapolation adds (:mod:`ranksight.model.uncertainty.drift`), downwards and
         upwards.
-    change : Change, optional
-        Changes of slope (:mod:`ranksight.model.uncertainty.slope`); the median moves, too.
+    turns : callable
+        Adds what the functions may turn into beyond the runs (:func:`ranksight.model.process.posterior.turned`).
     shaped : bool
         Find the widths of further intervals, too.
     """
     share, centre, spread, nu = parts
     total = share.sum(axis=0)
     share = share / np.where(total > 0, total, 1.0)
-    # Drift goes either way: it widens the interval and leaves the value where it is. Changes go one way and move it.
-    median = quantile(0.5, *with_changes(Components(share, centre, spread, nu), change))
+    # Drift goes either way: it widens the interval and leaves the value where it is.
+    median = quantile(0.5, *turns(Components(share, centre, spread, nu)))
     size = np.where(positive[:, None], 1.0, np.abs(centre))
     tails = (1 - CENTRAL) / 2, (1 + CENTRAL) / 2
 
@@ -321,8 +294,7 @@ def mixture_forecast(
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             part = (spread / wide) ** 2
             variances = 1 / (part**2 / nu + (1 - part) ** 2 / priors.DRIFT_FREEDOM)
-        mixed = Components(share, centre, wide, np.where(wide > 0, variances, nu))
-        return quantiles(probabilities, *with_changes(mixed, change))
+        return quantiles(probabilities, *turns(Components(share, centre, wide, np.where(wide > 0, variances, nu))))
 
     if drift[0] is drift[1]:
         added = size * drift[0]

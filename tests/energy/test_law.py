@@ -182,6 +182,13 @@ def test_watts_are_no_joules(tmp_path: Path) -> None:
     assert one(model, "power_package", ranks=16)[0] == pytest.approx(150.0, rel=0.02)
 
 
+def test_watts_of_a_program_that_gets_faster_are_no_joules(tmp_path: Path) -> None:
+    """As joules the power of each core would rise with their number, though something is awake with the first."""
+    tables = {n: counters(n).assign(time=100 / n, energy_package=[60.0 + 4.0 * n, *[0.0] * (n - 1)]) for n in TRAINED}
+    with pytest.raises(InputError, match="look like watts: import them as power_package"):
+        fit(experiment(tmp_path, tables), platform=ICE_LAKE)
+
+
 def test_a_meter_that_all_ranks_read_counts_once(tmp_path: Path) -> None:
     """Tools that show each rank its package's energy show one energy many times."""
     tables = {n: counters(n).assign(energy_package=(IDLE + CORE * n) * seconds(n)) for n in TRAINED}

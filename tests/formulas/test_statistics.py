@@ -144,9 +144,7 @@ def test_scatter_and_drift_have_the_freedom_of_their_sum(freedom: float, drift: 
     """A variance known with nu degrees of freedom and one known with others (Satterthwaite 1946)."""
     spread, one = 0.2, np.ones((1, 1, 1))
     added = np.full((1, 1), drift)
-    said = mixture_forecast(
-        Components(one, 0 * one, spread * one, freedom * one), (added, added), np.array([True]), None
-    )
+    said = mixture_forecast(Components(one, 0 * one, spread * one, freedom * one), (added, added), np.array([True]))
     both = spread**2 + drift**2
     combined = both**2 / (spread**4 / freedom + drift**4 / DRIFT_FREEDOM)
     half = stats.t.ppf(0.95, combined) * np.sqrt(both)

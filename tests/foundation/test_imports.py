@@ -61,7 +61,6 @@ ROUND = {
     # What a law is given and asked knows the laws.
     "model.laws.law": {"model.laws.asked", "model.laws.view"},
     "model.series.computation": {"model.series.reducing"},
-    "model.fitting.changing": {"model.fitting.fitted"},
     "model.fitting.columns": {"model.fitting.fitted"},
     "model.fitting.abstaining": {"model.fitting.fitted"},
     "analysis.diagnosis.causes": {"analysis.diagnosis.evidence"},

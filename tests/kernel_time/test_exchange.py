@@ -8,12 +8,18 @@ import numpy as np
 import pytest
 
 from ranksight.model.laws.messages import fit_exchange
+from ranksight.model.quantity import Quantity
 from ranksight.model.series.domains import Domains
 from ranksight.model.series.reducing import Series
 
 RANKS = np.array([1.0, 2, 4, 8, 12, 24, 48])
 FAR = np.array([[192.0], [768.0]])
 LATENCY, GAP, WORK = 2e-6, 1e-10, 1e6
+
+
+def moments(times: Quantity) -> tuple[np.ndarray, np.ndarray]:
+    """Medians, and standard deviations from logarithms."""
+    return np.exp(times.centre), np.exp(times.centre) * times.deviation
 
 
 def series(time: Callable[[np.ndarray], np.ndarray]) -> Series:
@@ -38,7 +44,7 @@ LAWS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 def test_the_usual_algorithms_are_met(law: str) -> None:
     found = fit_exchange(series(LAWS[law]))
     assert found is not None
-    mean, deviation = found.times.at(FAR)
+    mean, deviation = moments(found.times.at(FAR))
     true = LAWS[law](FAR[:, 0])
     assert (np.abs(mean[0] - true) < 2 * deviation[0]).all()
     assert (deviation[0] < 0.3 * mean[0]).all()
@@ -66,3 +72,40 @@ def test_runs_inside_a_node_do_not_spoil_those_beyond(within: tuple[float, ...])
     said = law.at(asked[:, None])
     assert np.exp(said.centre[0]) == pytest.approx(seconds(asked), rel=0.1)
     assert (said.down[0] < 0.3).all()
+
+
+NODES_LAWS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "contention": lambda n: 1 + 0.4 * np.sqrt(n),
+    "tree of nodes": lambda n: 1 + 0.5 * np.log2(n),
+    "partners on other nodes": lambda n: 1 + 2 * (1 - 1 / n),
+}
+
+
+@pytest.mark.parametrize("law", NODES_LAWS)
+def test_messages_grow_with_the_nodes(law: str) -> None:
+    """Constant within a node, and growing beyond it: neither a constant nor in proportion to the ranks."""
+    ranks, asked = np.array([4.0, 8, 16, 32, 64, 96, 128]), np.array([512.0, 2048.0])
+    seconds = 1e-3 * NODES_LAWS[law](np.ceil(ranks / 16))
+    scatter = np.exp(np.random.default_rng(2).normal(0, 0.005, (3, len(ranks), 3)))
+    values = np.stack([2000 / ranks, 4e12 / ranks, seconds])[..., None] * scatter
+    measured = Series(("ranks",), ranks[:, None], values, ("solve", "solve", "mpi"), ("time", "instructions", "time"))
+    found = fit_exchange(measured, Domains(8, 2, 16))
+    assert found is not None
+    value, low, high = (end[0] for end in found.at(asked[:, None]).interval(0.9))
+    true = 1e-3 * NODES_LAWS[law](asked / 16)
+    assert value == pytest.approx(true, rel=0.15)
+    assert ((low < true) & (true < high)).all()
+
+
+def test_one_value_beyond_the_node_leaves_growth_open() -> None:
+    """It may be a step, or begin to grow there."""
+    ranks, asked = np.array([1.0, 2, 4, 8, 12, 24, 48]), np.array([[384.0]])
+    seconds = np.where(ranks > 24, 1.5e-3, 1e-3)
+    values = np.repeat(np.stack([2000 / ranks, 4e12 / ranks, seconds])[..., None], 2, axis=2)
+    measured = Series(("ranks",), ranks[:, None], values, ("solve", "solve", "mpi"), ("time", "instructions", "time"))
+    found = fit_exchange(measured, Domains(12, 2, 24))
+    assert found is not None
+    value, low, high = (float(end[0, 0]) for end in found.at(asked).interval(0.9))
+    assert 1.5e-3 < value < 9e-3
+    assert low < 1.7e-3
+    assert high > 4e-3

@@ -7,6 +7,8 @@ import pytest
 
 from ranksight.core.experiment import WHOLE
 from ranksight.model.application.others import fit_others
+from ranksight.model.series.computation import RUNNING
+from ranksight.model.series.domains import Domains
 from ranksight.model.series.reducing import Series
 
 RANKS = np.array([[1.0], [2], [4], [8], [12], [24], [48]])
@@ -55,3 +57,21 @@ def test_noise_of_the_program_leaves_growth_its_doubt(name: str, truth: tuple[fl
         assert said.value[0] == pytest.approx(others.from_dict(others.to_dict()).at(far, far[:, 0]).value[0])
     assert answered >= 70, name
     assert inside >= 0.75 * answered, name
+
+
+def test_waiting_that_shows_from_some_node_on_goes_on_from_there() -> None:
+    """Starts on further nodes are longer than what one node itself takes from the second node on."""
+    nodes, asked = np.array([1.0, 2, 3, 4]), np.array([8.0, 16.0])
+    running, waiting = 2400 / nodes, 15 * np.maximum(nodes, 2)
+    series = Series(
+        ("ranks",), 24 * nodes[:, None], np.stack([running + waiting, running])[..., None], (WHOLE, RUNNING),
+        ("time", "time"),
+    )  # fmt: skip
+    others = fit_others(series, np.ones(4), np.zeros(4), Domains(12, 2, 24))
+    assert others is not None
+    answer = others.at(24 * asked[:, None], 2400 / asked, 24 * asked)
+    true = 15 * asked
+    assert answer.value[0] == pytest.approx(true, rel=0.15)
+    assert ((answer.lower[0] < true) & (true < answer.upper[0])).all()
+    read = others.from_dict(others.to_dict()).at(24 * asked[:, None], 2400 / asked, 24 * asked)
+    assert read.value[0] == pytest.approx(answer.value[0])

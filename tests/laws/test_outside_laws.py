@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -55,9 +56,9 @@ def test_a_law_of_another_package_is_weighed_and_named(measured: Path, package: 
     done = run(package, "predict", model, "--ranks", "64", "--format", "json", "--verbose")
     (answer,) = (each for each in json.loads(done.stdout)["predictions"] if each["kernel"] == "solve")
     assert answer["method"] == "Amdahl"
-    assert answer["evidence"].startswith("Amdahl 0.9")
+    assert float(re.match(r"Amdahl ([\d.]+)", answer["evidence"])[1]) > 0.9
     assert answer["value"] == pytest.approx(1 + 9 / 64, rel=1e-2)
-    assert "weights of laws, time of solve: Amdahl 0.9" in done.stderr
+    assert float(re.search(r"weights of laws, time of solve: Amdahl ([\d.]+)", done.stderr)[1]) > 0.9
     # Where the law is not installed the model says so, and answers by the others.
     done = run(None, "predict", model, "--ranks", "64")
     assert done.returncode == 0, done.stderr

@@ -89,4 +89,4 @@ def test_a_run_costs_no_less_than_its_program(tmp_path: Path) -> None:
     model, targets = fit(made, platform=None), np.array([[2.0], [16384.0]])
     near, far = cost_of(model, made).of(targets, 1).core_hours * 3600 / targets[:, 0]
     assert near == pytest.approx(2.0, rel=0.05)
-    assert 16.4 < far < 16.4 + 2.3  # what it computes, and at most what its short runs took to start
+    assert 16.4 < far < 1.05 * 16.4 + 2.3  # what it computes, and at most what its short runs took to start
