@@ -19,8 +19,9 @@ from ranksight.counters.readers._reshaping import Shape
 
 MARKS = "*_`~ \t"
 """Emphasis around a cell."""
-SCATTER = re.compile(rf"(?P<value>.*?)\s*(?:\u00b1|\+/?-)\s*{NUMBER}\s*(?P<unit>%|{UNIT})?", re.IGNORECASE)
-"""A value with what it scatters by, which is not read."""
+SIGN = re.compile(r"\u00b1|\+/?-")
+SCATTER = re.compile(rf"{NUMBER}[ \t]?(?P<unit>%|{UNIT})?", re.IGNORECASE)
+"""What a value scatters by, which is not read, behind the sign."""
 LONGEST = 100  # characters of a cell with a value
 RULE = re.compile(r":?-+:?")
 PIPE = re.compile(r"(?<!\\)\|")
@@ -135,7 +136,7 @@ def _plain(path: Path, name: str, lines: Sequence[int], cells: Sequence[str]) ->
     notes = []
     if minutes := next((cell for cell in cells if cell.count(":") == 1 and _valued(cell)[1]), ""):
         notes.append(f"has {minutes!r} in column {name!r}: read as minutes and seconds")
-    if scattered := next((cell for cell in cells if SCATTER.fullmatch(cell)), ""):
+    if scattered := next((cell for cell in cells if _scattered(cell)), ""):
         notes.append(f"has {scattered!r} in column {name!r}: the value is read, its scatter is not")
     stated = any(unit for _, unit in values)
     bare = [at for at, (cell, unit) in enumerate(values) if not unit and cell.casefold() not in MISSING]
@@ -164,9 +165,9 @@ def _valued(cell: str) -> tuple[str, bool]:
     """A cell's number in SI units, without its scatter, and whether the cell states what it is; others as they are."""
     if len(cell) > LONGEST:
         return cell, False
-    if (scattered := SCATTER.fullmatch(cell)) is not None and scattered["value"].strip():
-        value, unit = _valued(scattered["value"].strip(MARKS + "("))
-        return (value, unit) if unit or not scattered["unit"] else _valued(f"{value} {scattered['unit']}")
+    if (parts := _scattered(cell)) is not None:
+        value, unit = _valued(parts[0])
+        return (value, unit) if unit or not parts[1] else _valued(f"{value} {parts[1]}")
     try:
         if cell.endswith("%"):
             part = parse_number(cell[:-1].strip())
@@ -176,3 +177,10 @@ def _valued(cell: str) -> tuple[str, bool]:
     except InputError:
         pass
     return cell, False
+
+
+def _scattered(cell: str) -> tuple[str, str] | None:
+    """The value of a cell with its scatter, and the unit behind both; None where the cell has none."""
+    value, *rest = SIGN.split(cell, maxsplit=1)
+    match = SCATTER.fullmatch(rest[0].strip()) if rest and value.strip() else None
+    return None if match is None else (value.strip(MARKS + "("), match["unit"] or "")
