@@ -26,7 +26,20 @@ POWERS = ("cg",)
 """Programs that run on powers of two alone."""
 FURTHER, LARGEST = (12, 16, 27, 32, 64), (16, 32)
 """Ranks asked at the largest size measured, and at twice that."""
-PROGRAMS = ("stencil7", "stencil27", "cg", "pencils", "levels", "gathered", "sides", "atoms", "blocks", "remote")
+PROGRAMS = (
+    "stencil7",
+    "stencil27",
+    "cg",
+    "pencils",
+    "levels",
+    "gathered",
+    "sides",
+    "chunks",
+    "turns",
+    "atoms",
+    "blocks",
+    "remote",
+)
 LAUNCH = ("mpirun", "--oversubscribe", "-n", "{ranks}")
 SURE = 0.2
 """Error from which on an interval that does not hold the value is one too sure."""

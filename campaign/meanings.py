@@ -275,6 +275,12 @@ class Meanings:
                     f"{_from_to(rate, name, rate.ends(), rate=True)} stay the same on all",
                     "state --values mean",
                 )
+            if by_user and elapsed and rate is not None and rate.exponent >= 1 + FULL:
+                raise InputError(
+                    f"values are taken as sums over ranks, and those of a rank would speed up with the ranks: "
+                    f"{_from_to(rate, name, rate.ends(), rate=True)}",
+                    "correct the ranks, or name the parameter by which the problem grows with --parameter",
+                )
             if work.exponent >= FULL and rate is None:
                 what = _from_to(work, name, work.ends())
                 if by_user:

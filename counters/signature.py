@@ -11,10 +11,12 @@ more were seen, or all there are; m is where more simulation counts hardly more 
 stand for :data:`ENOUGH` of the processor time.
 
 Work that grows, and work that is done once in many iterations, belong to classes of their own by their time, which
-are seen late. What was not seen counts as the class of the same calls that was seen most, as noise of the clock divides
-classes too, and the last stretch, which another call ends, as one that began as it did; where the weighted native time
-then differs from the measured one, k doubles, and a program for which that does not help does not repeat. Source:
-Panadero et al., "P3S: a methodology to analyze and predict application scalability", 2018.
+are seen late. A simulation goes on until it has seen the pairs of calls that occur again and again, such as every tenth
+turn, but for :data:`MISSED` of the stretches. What was not seen counts as the class of the same calls that was seen
+most, as noise of the clock divides classes too, and the last stretch, which another call ends, as one that began as it
+did; where the weighted native time then differs from the measured one, k doubles, and a program for which that does not
+help does not repeat. Source: Panadero et al., "P3S: a methodology to analyze and predict application scalability",
+2018.
 """
 
 from __future__ import annotations
@@ -34,6 +36,11 @@ WORTH = 0.5
 AGREE = 0.075
 """Difference of the weighted time from the measured one that the clock and the cores' other work make."""
 COUNTED = 2
+RECURRING = 3
+"""Occurrences of a pair of calls from which on it is part of what repeats, and no end of a run."""
+MISSED = 0.01
+"""Share of the stretches that may be between pairs of calls that repeat and were not seen: they take little time, but a
+kernel's calls are counted where it is entered."""
 _MOST = 128
 _SMALL = 0.005
 _SHORTEST = 5e-6
@@ -113,7 +120,8 @@ def _of_counted(classes: Ints, pairs: Ints, seconds: Array, counted: int) -> Sig
     at = np.argsort(complete, kind="stable")
     share = np.cumsum(time[at]) / total
     spent = np.cumsum(seconds)[complete[at] - 1] / total
-    loss = np.where(spent <= WORTH, spent - GAIN * share, np.inf)
+    missed = _missed(pairs[classes])[complete[at] - 1]
+    loss = np.where((spent <= WORTH) & (missed <= MISSED), spent - GAIN * share, np.inf)
     enough = int(np.argmin(loss))
     if not np.isfinite(loss[enough]):
         return None
@@ -128,6 +136,15 @@ def _of_counted(classes: Ints, pairs: Ints, seconds: Array, counted: int) -> Sig
     stood = float(time[stands].sum())
     error = abs(float(weights @ seconds[:end]) / stood - 1.0)
     return Signature(weights, len(classes), stood / total, float(spent[enough]), error)
+
+
+def _missed(pairs: Ints) -> Array:
+    """Share of the stretches (n,), by their pairs, that occur again and again and begin after each: what a simulation
+    up to it misses."""
+    _, first, often = np.unique(pairs, return_index=True, return_counts=True)
+    begins = np.zeros(len(pairs))
+    np.add.at(begins, first, np.where(often >= RECURRING, often, 0))
+    return np.asarray((begins.sum() - np.cumsum(begins)) / len(pairs))
 
 
 def _like(classes: Ints, pairs: Ints, seconds: Array, seen: Ints, end: int) -> Ints:

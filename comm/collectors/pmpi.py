@@ -66,7 +66,7 @@ class Pmpi:
     def collect(self, launch: Launch, folder: Path) -> Reading:
         """Tables of the run; ToolError where ranks are missing, as a run without them is not stored."""
         from ranksight.comm.readers.pmpi_traces import reading_of
-        from ranksight.comm.tracer.gathering import read_folder, trace_files
+        from ranksight.comm.tracer.gathering import named, read_folder, trace_files
 
         if not launch.launcher and launch.ranks == 1 and not trace_files(folder):
             why = "the program, started without a launcher, did not initialise MPI: nothing was sent"
@@ -80,6 +80,11 @@ class Pmpi:
             raise InputError(
                 f"the program ran on {len(traces)} ranks, the configuration says {launch.ranks}",
                 "write {ranks} where the launcher takes the number of ranks",
+            )
+        if aborted := [trace.head["rank"] for trace in traces if trace.ended == "abort"]:
+            raise ToolError(
+                f"{named(aborted)} called MPI_Abort, whatever the exit code: the run is not whole",
+                "see what the program wrote",
             )
         return replace(reading_of(traces, launch.configuration), raw=() if self.events else trace_files(folder))
 

@@ -38,7 +38,7 @@ def read_folder(folder: Path, size: int | None = None) -> tuple[list[RankTrace],
             "run it again"
             if empty
             else "check that the program calls MPI_Init and is linked with the shared library of the mpicc on PATH; "
-            "calls of an MPI that it loads by dlopen are not traced",
+            "of an MPI that it loads by dlopen only calls found by dlsym are traced",
         )
     ranks = {trace.head["rank"] for trace in traces}
     total = traces[0].head["size"]

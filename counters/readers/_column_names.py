@@ -68,6 +68,8 @@ def by_names(
     roles = (("kernels", kernel), ("repetitions", repetition), ("ranks", rank))
     read += [f"{role} from {source!r}" for role, source in roles if source is not None]
     found = replace(columns, metrics=metrics, parameters=parameters, kernel=kernel, repetition=repetition, rank=rank)
+    unread = [name for name in listed if name not in found.names()]
+    read += [f"not read: {some_of([repr(name) for name in unread])} (--metric NAME=COLUMN reads one)"] if unread else []
     return found, f"{path.name}: by the names of the columns: {'; '.join(read)}"
 
 

@@ -18,6 +18,7 @@ from ranksight.comm.patterns.grid import Cartesian, pairs_along
 from ranksight.comm.patterns.recognition import explain
 from ranksight.comm.patterns.rule import EdgeSet
 from ranksight.core.experiment import Experiment, Run
+from ranksight.model.structure.rankterms import side_name, turned_sides
 from ranksight.model.structure.stated import BETWEEN
 
 Pairs = frozenset[tuple[int, int]]
@@ -70,19 +71,65 @@ def sides_along(experiment: Experiment, grids: Collection[Cartesian]) -> dict[st
     """Of kernels, and operations of kernels, that send along some sides of a process grid and not along others, these
     sides, such as ``x of 3``; keys that send along all sides that are cut, or elsewhere, are not in it."""
     grids = [grid for grid in grids if grid.dimensions > 1 and not grid.domain]
+    pairs = pairs_of(experiment) if grids else {}
+    by_lines = [_along(grids, pairs, turned) for turned in (False, True)]
+    # Lines are turned where kernels then go along a side each that do not otherwise.
+    return max(by_lines, key=len)
+
+
+def one_sided(experiment: Experiment, grids: Collection[Cartesian]) -> set[str]:
+    """Kernels that the ranks with a neighbour on one side of the grid have, at every number of ranks, and no others:
+    what such a kernel counts goes by the face towards that side."""
+    present: dict[str, dict[int, frozenset[int]]] = {}
+    measured: set[int] = set()
+    for run in experiment.runs:
+        table = experiment.table(run, "counters") if "ranks" in run.configuration else None
+        ranks = int(run.configuration.get("ranks", 1))
+        if table is None or ranks < 2 or not set(range(ranks)) <= set(table["rank"].unique().tolist()):
+            continue
+        measured.add(ranks)
+        for kernel, part in table.groupby("kernel", observed=True)["rank"]:
+            present.setdefault(str(kernel), {})[ranks] = frozenset(part.tolist())
+    sides: dict[int, set[tuple[int, frozenset[int]]]] = {}
+    ways = [(grid, turned) for grid in grids for turned in (False, True) if grid.dimensions == 2 or not turned]
+    for ranks in measured:
+        # The same side of the same grid is meant at all numbers of ranks.
+        every = [_with_neighbours(grid, ranks, turned) for grid, turned in ways if not any(grid.periodic)]
+        sides[ranks] = set(enumerate(side for of_grid in every for side in of_grid))
+    facing: set[str] = set()
+    for kernel, of_runs in present.items():
+        matching = [{at for at, side in sides[ranks] if side == of_runs.get(ranks, frozenset())} for ranks in measured]
+        if matching and len(of_runs) > 1 and set.intersection(*matching):
+            facing.add(kernel)
+    return facing
+
+
+def _with_neighbours(grid: Cartesian, ranks: int, turned: bool) -> list[frozenset[int]]:
+    """Ranks with a lower, and with an upper neighbour along each side of more than one dimension."""
+    extents = grid.extents(ranks)
+    extents = turned_sides(extents) if turned else extents
+    place = np.unravel_index(np.arange(ranks), extents)
+    sides: list[frozenset[int]] = []
+    for at, extent in zip(place, extents, strict=True) if grid.dimensions > 1 else ():
+        sides += [frozenset(np.flatnonzero(at > 0).tolist()), frozenset(np.flatnonzero(at < extent - 1).tolist())]
+    return sides
+
+
+def _along(grids: Collection[Cartesian], pairs: dict[str, dict[int, Pairs]], turned: bool) -> dict[str, frozenset[str]]:
     sides: dict[str, frozenset[str]] = {}
-    for key, runs in pairs_of(experiment).items() if grids else ():
-        labels = [_sides(grid, runs) for grid in grids]
-        if all(labels):
+    for key, runs in pairs.items():
+        labels = [_sides(grid, runs, turned) for grid in grids if grid.dimensions == 2 or not turned]
+        if labels and all(labels):
             sides[key] = frozenset().union(*labels)
     return sides
 
 
-def _sides(grid: Cartesian, runs: dict[int, Pairs]) -> frozenset[str]:
+def _sides(grid: Cartesian, runs: dict[int, Pairs], turned: bool) -> frozenset[str]:
     """Sides of one grid along which the pairs of the runs lie; none where these are all that are cut, or not enough."""
     used, cut = np.zeros((2, grid.dimensions), dtype=bool)
     for ranks, pairs in runs.items():
-        along = pairs_along(grid.extents(ranks), grid.periodic)
+        extents = grid.extents(ranks)
+        along = pairs_along(turned_sides(extents) if turned else extents, grid.periodic)
         used |= [bool(pairs & each) for each in along]
         cut |= [bool(each) for each in along]
         if not pairs <= frozenset().union(*along):
@@ -91,4 +138,5 @@ def _sides(grid: Cartesian, runs: dict[int, Pairs]) -> frozenset[str]:
         return frozenset()
     names = "xyz"[: grid.dimensions]
     names = names[::-1] if grid.rising else names  # x is the longest side
-    return frozenset(f"{name} of {grid.dimensions}" for name, yes in zip(names, used.tolist(), strict=True) if yes)
+    along_which = [name for name, yes in zip(names, used.tolist(), strict=True) if yes]
+    return frozenset(side_name(name, grid.dimensions, turned) for name in along_which)

@@ -25,6 +25,7 @@ from ranksight.model.structure.local_blocks import Blocks
 from ranksight.model.structure.neighbours import Neighbours
 from ranksight.model.structure.ranklaws import RankLaws
 from ranksight.model.structure.stated import BYTES, MESSAGES, Stated
+from ranksight.model.structure.turns import Turns
 from ranksight.model.structure.unserved import Unserved
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
@@ -62,6 +63,10 @@ class Functions(Stored):
     traced: int = 1  # the most ranks of a run whose partners are known
     late: Late | None = None  # of the times that are zero up to a boundary
     blocks: Blocks | None = None  # of the counts that follow the local block
+    turns: Turns | None = None  # how often what some series count is called, as iterations decide
+    per_call: Functions | None = None  # of these series what they count in one call
+    sided: tuple[tuple[str, str], ...] = ()
+    """tuple of (kernel, metric): counts that go by the face of a block towards one side of the grid."""
 
     @property
     def rows(self) -> Mapping[tuple[str, str], int]:
@@ -78,6 +83,34 @@ class Functions(Stored):
 
     def _learned(self, points: Array) -> Forecast:
         """What the measurements say."""
+        answer = self._within(self._structural(points), points)
+        answer = self._limited(self._varied(answer, points), points)
+        if self.unserved is None:
+            return answer
+        fitted = self.fitted
+        return self.unserved.opened(answer, self.rows, points, fitted.parameters, fitted.trained, fitted.iterations)
+
+    def _within(self, answer: Forecast, points: Array) -> Forecast:
+        """The answers of one side's faces between those at as many ranks as were traced, where more ranks cut other
+        sides, and these divided by how many times more ranks there are, where they cut this one alone."""
+        if not self.sided:
+            return answer
+        axis = self.fitted.parameters.index("ranks")
+        nearest = points.copy()
+        nearest[:, axis] = np.fmin(points[:, axis], self.traced)
+        more = (points[:, axis] / nearest[:, axis])[None]
+        index = self._index(self.sided)
+        now, most = rows_of(answer, index), rows_of(self._structural(nearest), index)
+        lower, upper = most.lower / more, most.upper
+        value = np.clip(now.value, most.value / more, most.value)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            factor = np.where(upper > lower, upper / lower, 1.0)
+        status, reason = forecast.judged_by_width(factor, most.status, most.reason)
+        opened = replace(now, value=value, lower=lower, upper=upper, status=status, reason=reason)
+        return choose(answer, opened, index, np.broadcast_to(more > 1, value.shape))
+
+    def _structural(self, points: Array) -> Forecast:
+        """What functions and laws say."""
         answer = self.fitted.predict(points)
         if self.levels is not None:
             by_levels = self.levels.predict(points)
@@ -113,11 +146,19 @@ class Functions(Stored):
             rows = np.array([self.rows[key] for key in self.late.keys])
             by_levels = self.late.predict(points)
             answer = choose(answer, by_levels, rows, np.ones(by_levels.value.shape, dtype=bool))
-        answer = self._limited(self._varied(self._scattered(answer, points), points), points)
-        if self.unserved is None:
-            return answer
-        fitted = self.fitted
-        return self.unserved.opened(answer, self.rows, points, fitted.parameters, fitted.trained, fitted.iterations)
+        answer = self._scattered(answer, points)
+        if self.turns is not None and self.per_call is not None:
+            answer = self._turned(answer, self.turns, self.per_call, points)
+        return answer
+
+    def _turned(self, answer: Forecast, turns: Turns, per_call: Functions, points: Array) -> Forecast:
+        """The answers with the turns of a loop as they may go on, and these times what a call does where they count."""
+        rows = self._index(turns.counted)
+        count = turns.count(answer, rows, points)
+        answer = choose(answer, count, rows, np.ones(count.value.shape, dtype=bool))
+        each = rows_of(per_call.predict(points), np.array([per_call.rows[key] for key in turns.keys], dtype=np.intp))
+        product = turns.times(each, count)
+        return choose(answer, product, self._index(turns.keys), np.isfinite(product.value))
 
     def _scattered(self, answer: Forecast, points: Array) -> Forecast:
         """The answers open for what partners of irregular data may become with more ranks.
@@ -198,9 +239,12 @@ class Functions(Stored):
 
     def formula(self, i: int) -> str:
         """What is known of series `i`, as people read it."""
+        key = self.fitted.keys[i]
+        if self.turns is not None and self.per_call is not None and key in self.turns.rows:
+            return self.turns.formula(self.turns.rows[key], self.per_call.formula(self.per_call.rows[key]))
         for law in (self.late, self.laws, self.neighbours):
-            if law is not None and self.fitted.keys[i] in law.rows:
-                return law.formula(law.rows[self.fitted.keys[i]])
+            if law is not None and key in law.rows:
+                return law.formula(law.rows[key])
         return self.fitted.formula(i) if self.levels is None else self.levels.formula(i)
 
     def structures(self) -> dict[str, Any]:
@@ -222,17 +266,21 @@ class Functions(Stored):
             "stated": stated is None or stated.parameters == described[0],
             "minor": all(key in rows and (key[0], WHOLES.get(key[1], "")) in rows for key in self.minor),
             "unserved": self.unserved is None or set(self.unserved.keys) <= rows,
-            "irregular": {*self.irregular, *self.unruled} <= rows
+            "irregular": {*self.irregular, *self.unruled, *self.sided} <= rows
             and self.traced >= 1
-            and ("ranks" in described[0] or not (self.irregular or self.unruled)),
+            and ("ranks" in described[0] or not (self.irregular or self.unruled or self.sided)),
         }
         for name, law in (
             ("neighbours", self.neighbours),
             ("laws", self.laws),
             ("late", self.late),
             ("blocks", self.blocks),
+            ("turns", self.turns),
         ):
             fits[name] = law is None or (law.parameters == described[0] and set(law.keys) <= rows)
+        if self.turns is not None:
+            called = set() if self.per_call is None else set(self.per_call.rows)
+            fits["turns"] &= set(self.turns.counted) <= rows and set(self.turns.keys) <= called
         for name, well in fits.items():
             if not well:
                 raise InputError(f"{name!r} does not fit the functions", "fit the model again")

@@ -19,8 +19,10 @@ from ranksight.model.plaindata import rounded
 from ranksight.model.structure.gridlaw import EXACT
 from ranksight.model.structure.halolaws import Found
 from ranksight.model.structure.rankterms import (
+    ENDS,
     RANK_TERMS,
     RING_FACE,
+    RINGS,
     cut_edges,
     fewest_partners,
     in_groups,
@@ -137,7 +139,7 @@ def on_same_sides(cost: Array, keys: Sequence[tuple[str, str]], called: Called) 
         else:
             adjusted[row, of_groups] = np.inf
         if kernel not in called.along:
-            adjusted[row, _of_sides((RING_FACE,))[1]] = np.inf
+            adjusted[row, _of_sides((RING_FACE,))[1] | _turned()] = np.inf
         if kernel in called.together:
             adjusted[row, [bool(each) for each in sides]] = np.inf
         elif along := called.along.get(kernel):
@@ -167,10 +169,6 @@ def _in_groups(group: int | None = None) -> Mask:
     return np.array([bool(each) and (group is None or each == {group}) for each in members])
 
 
-ENDS, RINGS = ("1 - 1/{0}", "({0} - 1) / ranks"), ("[{0} > 1]", RING_FACE)
-"""Messages, and faces that they have, along a side of a grid that ends, and along one that is a ring."""
-
-
 @lru_cache(maxsize=8)
 def _of_sides(texts: tuple[str, ...]) -> tuple[Mask, Mask]:
     """Sums (h,) all of whose terms are these of a single side, and those that have any of them."""
@@ -178,6 +176,13 @@ def _of_sides(texts: tuple[str, ...]) -> tuple[Mask, Mask]:
     of_sides = np.array([term.dimensions > 1 and term.text in names for term in RANK_TERMS.values()])
     members = [of_sides[list(one)] for one in sums()]
     return np.array([bool(each.all()) for each in members]), np.array([bool(each.any()) for each in members])
+
+
+@lru_cache(maxsize=1)
+def _turned() -> Mask:
+    """Sums (h,) of terms of a grid whose lines are turned."""
+    of_terms = np.array([term.turned for term in RANK_TERMS.values()])
+    return np.array([bool(of_terms[list(one)].any()) for one in sums()])
 
 
 def _partners() -> Mask:

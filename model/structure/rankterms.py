@@ -40,12 +40,13 @@ class RankTerm:
     text: str  # as people read it, without the grid
     value: Callable[[Sides], float]  # of the sides, the longest first
     most: int = 2  # of the terms of a sum that has it: three for basic ones, none for those of :data:`HALOS`
+    turned: bool = False  # whether ranks that one side alone can have lie along the last
 
     @property
     def sides(self) -> str:
         """The sides that it is of; none in one dimension."""
         axes = "".join(axis for axis in "xyz" if axis in self.text)
-        return "" if self.dimensions == 1 else f"{axes} of {self.dimensions}"
+        return "" if self.dimensions == 1 else side_name(axes, self.dimensions, self.turned)
 
     @property
     def one_side(self) -> bool:
@@ -55,7 +56,13 @@ class RankTerm:
     @property
     def name(self) -> str:
         """The text with the grid that it is of; model files have this."""
-        return self.text if self.dimensions == 1 else f"({self.text} on a {self.dimensions}-d grid)"
+        how = ", lines turned" if self.turned else ""
+        return self.text if self.dimensions == 1 else f"({self.text} on a {self.dimensions}-d grid{how})"
+
+
+def side_name(axes: str, dimensions: int, turned: bool) -> str:
+    """Sides of a process grid, such as ``x of 3``."""
+    return f"{axes} of {dimensions}{' turned' if turned else ''}"
 
 
 def steps(ranks: int) -> int:
@@ -186,6 +193,33 @@ def _grid(d: int) -> list[RankTerm]:
     return terms
 
 
+ENDS, RINGS = ("1 - 1/{0}", "({0} - 1) / ranks"), ("[{0} > 1]", RING_FACE)
+"""Messages, and faces that they have, along a side of a grid that ends, and along one that is a ring."""
+
+
+def turned_sides(sides: Sides) -> Sides:
+    """The sides of a grid whose ranks lie along the last one where they can have one alone, as a prime number can:
+    programs that look for the best shape themselves try that one last, or first."""
+    return sides[::-1] if sum(side > 1 for side in sides) == 1 else sides
+
+
+def _turned() -> list[RankTerm]:
+    values: dict[str, Callable[[int, int], float]] = {
+        ENDS[0]: lambda s, p: 1 - 1 / s,
+        ENDS[1]: lambda s, p: (s - 1) / p,
+        RINGS[0]: lambda s, p: float(s > 1),
+        RINGS[1]: lambda s, p: (s > 1) * s / p,
+    }
+    terms = []
+    for at, (text, of) in itertools.product(range(2), values.items()):
+
+        def one(s: Sides, at: int = at, of: Callable[[int, int], float] = of) -> float:
+            return of(turned_sides(s)[at], prod(s))
+
+        terms.append(RankTerm(2, text.format("xy"[at]), one, 2, True))
+    return terms
+
+
 CORNERS = "with corners"
 IN_TURN = ("rising", "falling", "")
 """Sides in the order in which halos are exchanged along them, where those exchanged before are sent on."""
@@ -241,6 +275,7 @@ _EVERY = (
     *(term for group in GROUPS for term in _grouped(group)),
     *_grid(2),
     *_grid(3),
+    *_turned(),
     *(term for ways in _HALOS.values() for way in ways for term in way),
 )
 RANK_TERMS = {term.name: term for term in _EVERY}
@@ -298,7 +333,11 @@ def sums() -> tuple[tuple[int, ...], ...]:
     terms = list(RANK_TERMS.values())
     members: dict[tuple[int, ...], None] = {}
     for size in (1, 2, 3):
-        for d in (1, 2, 3):
-            offered = [i for i, term in enumerate(terms) if term.dimensions in (1, d) and term.most >= size]
+        for d, lines in ((1, False), (2, False), (3, False), (2, True)):
+            offered = [
+                i
+                for i, term in enumerate(terms)
+                if term.most >= size and (term.dimensions == 1 or (term.dimensions, term.turned) == (d, lines))
+            ]
             members.update(dict.fromkeys(itertools.combinations(offered, size)))
     return tuple(members)

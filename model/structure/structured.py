@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from ranksight.comm.costs.collective import OPERATIONS, operation_name
 from ranksight.comm.costs.pointtopoint import SENDS
+from ranksight.core.arrays import Array
 from ranksight.core.experiment import Experiment
 from ranksight.model.fitting.fitted import Fitted
+from ranksight.model.fitting.varied import fit_varied
 from ranksight.model.plaindata import rounded
 from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
-from ranksight.model.structure.along import sides_along, unruled
+from ranksight.model.structure.along import one_sided, sides_along, unruled
 from ranksight.model.structure.functions import Functions, find_minor
-from ranksight.model.structure.gridlaw import EXACT, SENT
+from ranksight.model.structure.gridlaw import CLOSE, EXACT, SENT
 from ranksight.model.structure.late import fit_late
 from ranksight.model.structure.levels import COUNTS, fit_levels
 from ranksight.model.structure.local_blocks import DIMENSIONS, find_blocks
@@ -24,7 +27,13 @@ from ranksight.model.structure.ranklaws import fit_rank_laws
 from ranksight.model.structure.ranksums import Called
 from ranksight.model.structure.rankterms import GROUPS
 from ranksight.model.structure.stated import BETWEEN, Stated
+from ranksight.model.structure.turns import find_turns
 from ranksight.model.structure.unserved import find_unserved
+
+WORK = COUNTS - SENT - {"visits", "peers"}
+"""Metrics that go with what a call works on."""
+BETTER = 0.5
+"""Error of what one call does, to that of all of them, from which on it is the better predictor."""
 
 
 def structured(
@@ -37,10 +46,62 @@ def structured(
     **settings: Any,
 ) -> Functions:
     """The functions of a series with what two levels say, what follows the process grid, or sums of other laws of the
-    ranks, and what is stated.
+    ranks, what is stated, and what loops do in one turn.
 
     For `tables` and `everywhere` see :func:`ranksight.model.structure.neighbourfit.fit_neighbours`.
     """
+    whole = _structured(experiment, series, fitted, tables, stated, everywhere, **settings)
+    missed = _missed(whole, series)
+    exact = {key for key, error in zip(series.keys, missed.tolist(), strict=True) if error <= EXACT}
+    turns = find_turns(series, exact, missed)
+    if turns is None or not turns.keys:
+        return whole
+    part = turns.per_call(series)
+    tables = turns.tables(tables, series)
+    per_call = _structured(experiment, part, fit_varied(part, **settings), tables, None, everywhere, **settings)
+    rows = np.array([series.rows[key] for key in turns.keys], dtype=np.intp)
+    of_call = _missed(per_call, part)
+    better = of_call < BETTER * np.maximum(missed[rows], EXACT)
+    # Calls that nothing else follows may each do another thing, as those of levels do.
+    counting = np.array([kernel for kernel, _ in turns.counted], dtype=object)
+    by_themselves = counting[turns.which] == np.array(turns.kernels, dtype=object)
+    # Nor is one a sum of parts where these cancel each other.
+    summed = (np.nan_to_num(per_call.fitted.coefficient[:, 0]) >= 0).all(axis=1)
+    better &= ~by_themselves | (summed & (of_call <= CLOSE))
+    chosen = turns.only(better)
+    return whole if chosen is None else replace(whole, turns=chosen, per_call=per_call)
+
+
+def _missed(functions: Functions, series: Series) -> Array:
+    """Relative errors (s,) of the best of what is known of each series, root mean square over its configurations."""
+    values = reduce(series.values, "median", axis=2)
+    errors = [_relative(functions.fitted.at_training(series.points), values)]
+    for law in (functions.laws, functions.neighbours):
+        if law is not None:
+            rows = np.array([series.rows[key] for key in law.keys], dtype=np.intp)
+            errors.append(np.full(len(series), np.inf))
+            errors[-1][rows] = _relative(law.predict(series.points).value, values[rows])
+    return np.asarray(np.min(errors, axis=0))
+
+
+def _relative(predicted: Array, values: Array) -> Array:
+    """Root mean square errors (s,) of values (s, n), relative to their means; infinite where nothing is predicted."""
+    known = np.isfinite(values) & (values > 0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        square = np.where(known, (predicted / values - 1) ** 2, 0.0).sum(axis=1) / known.sum(axis=1)
+    return np.where(np.isfinite(square), np.sqrt(square), np.inf)
+
+
+def _structured(
+    experiment: Experiment,
+    series: Series,
+    fitted: Fitted,
+    tables: Tables,
+    stated: Stated | None,
+    everywhere: bool,
+    **settings: Any,
+) -> Functions:
+    """The functions of a series with all that is known of them but turns."""
     each = {name: value for name, value in settings.items() if name not in ("jobs", "dask")}
     keys = series.keys
     # What follows the work per rank, as stated, does not follow the process grid.
@@ -56,7 +117,7 @@ def structured(
     sent = {key for key in names - decided if key[1] in SENT}
     together = frozenset(kernel for kernel, whole in called.items() if whole)
     traced, number, irregular, uneven = partners(experiment)
-    grids = grids_of(experiment)[0] if sent and "ranks" in experiment.parameters else ()
+    grids = grids_of(experiment)[0] if "ranks" in experiment.parameters else ()
     shown = Called(together, traced, number, sides_along(experiment, grids), groups_of(experiment))
     laws = fit_rank_laws(series, sent, None if law is None else law.halos, shown, **each)
     minor = tuple(key for key in find_minor(series) if key not in lawful)
@@ -65,9 +126,15 @@ def structured(
     scattered = tuple(key for key in keys if key[1] in SENT and key[0] in irregular)
     unmet = tuple(key for key in keys if key[1] in SENT and key[0] in loose and key not in met)
     levels, unserved = fit_levels(series, **each), find_unserved(series)
-    most, late = traced if scattered or unmet else 1, fit_late(series)
+    scattered_work = tuple(key for key in keys if key[1] in WORK and key[0] in irregular)
+    faces = one_sided(experiment, grids) if everywhere and grids else set()
+    sided = tuple(key for key in keys if key[1] in WORK and key[0] in faces and key not in met)
+    most, late = traced if scattered or unmet or scattered_work or sided else 1, fit_late(series)
     blocks = find_blocks(series, near, dimensions_of(experiment) or DIMENSIONS)
-    return Functions(fitted, levels, law, minor, stated, unserved, laws, scattered, unmet, most, late, blocks)
+    unmet += scattered_work
+    return Functions(
+        fitted, levels, law, minor, stated, unserved, laws, scattered, unmet, most, late, blocks, sided=sided
+    )
 
 
 def collective(experiment: Experiment) -> dict[str, bool]:

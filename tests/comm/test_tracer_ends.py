@@ -99,6 +99,23 @@ def test_a_rank_that_dies_leaves_what_it_had_and_its_status(tracing, tmp_path: P
     assert len(traces) + len(lost) == P
 
 
+def test_an_abort_with_exit_code_zero_is_a_failed_run(tracing, tmp_path: Path) -> None:
+    launch = tracing.launch(tracing.compile("ends.c"), 1, "MPI_Abort", "0")
+    assert tracing.run(launch, tmp_path).returncode == tracing.plain(launch).returncode
+    with pytest.raises(ToolError, match="rank 0 called MPI_Abort"):
+        COLLECTORS["pmpi"].collect(launch, tmp_path)
+
+
+def test_mpi_that_is_loaded_at_run_time_is_traced(tracing, tmp_path: Path) -> None:
+    launch = tracing.launch(tracing.compile("loaded.c", "-ldl", wrapper="gcc"), P)
+    if tracing.plain(launch).returncode == 77:
+        pytest.skip("no Open MPI 4")
+    assert tracing.run(launch, tmp_path).stdout.count("done") == P
+    traces, lost = read_folder(tmp_path, P)
+    assert lost == []
+    assert sum(count(tabulate(traces), "main", "Allreduce", rank) for rank in range(P)) == 5 * P
+
+
 def test_a_killed_rank_is_named(tracing, tmp_path: Path) -> None:
     launch = tracing.launch(tracing.compile("ends.c"), P, "kill", "slowly")
     assert tracing.run(launch, tmp_path).returncode == tracing.plain(launch).returncode != 0

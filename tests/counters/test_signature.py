@@ -167,3 +167,15 @@ def test_an_end_that_takes_longer_stands_for_itself() -> None:
     seconds[-1] = 4.0
     found = of(calls, seconds, 2)
     assert found.share == pytest.approx(30 / 34)
+
+
+def test_what_recurs_seldom_is_seen_before_the_simulation_ends():
+    """Every tenth turn makes one call more, whose stretches take next to no time and have a kernel's calls."""
+    turn, more = [0, 1], [0, 1, 2]
+    calls = [9, *(call for n in range(1, 301) for call in (more if n % 10 == 0 else turn))]
+    seconds = [1e-6 if call == 2 else 1e-3 for call in calls]
+    found = of(calls, seconds)
+    assert found is not None
+    simulated = np.array(calls[: len(found.weights)])
+    assert len(simulated) < len(calls) / 2
+    assert found.weights[simulated == 2].sum() == pytest.approx(30)

@@ -342,3 +342,9 @@ def test_a_period_makes_a_column_one_of_samples(tmp_path: Path) -> None:
     experiment = read(tmp_path / "made")
     assert series_from_experiment(experiment).samples[0].tolist() == [4.0, 2.0, 1.0, 0.5]
     assert experiment.runs[0].provenance["branches"].startswith("sampled")
+
+
+def test_a_column_that_no_name_explains_is_named_where_names_are_guessed(tmp_path: Path, capsys) -> None:
+    table = "ranks,kernel,INST,remark,time\n1,a,80,x,2.0\n2,a,40,y,1.0\n4,a,20,x,0.5\n"
+    assert imported(tmp_path, written(tmp_path, table), "--parameter", "ranks") == 0
+    assert "not read: 'INST', 'remark' (" in capsys.readouterr().err

@@ -105,7 +105,7 @@ int main(int argc, char **argv)
         if (!strcmp(way, "stack"))
             return deep(0);
         if (!strcmp(way, "MPI_Abort"))
-            MPI_Abort(MPI_COMM_WORLD, 7);
+            MPI_Abort(MPI_COMM_WORLD, argc > 2 && !strcmp(argv[2], "0") ? 0 : 7);
         if (!strcmp(way, "kill"))
             raise(SIGKILL);
         if (!strcmp(way, "term"))
