@@ -1,7 +1,8 @@
 """The project file: ``ranksight.toml`` in a folder completes the verbs that are typed there without an argument.
 
-A verb that is given what it works on (a command, an experiment, a model) takes nothing from the file. Otherwise the
-file gives it, with the options that the file has for the verb; an option on the line replaces the file's.
+A verb that is given what it works on (a command, an experiment, a model) takes nothing from the file but prices, which
+are those of the machine. Otherwise the file gives it, with the options that the file has for the verb; an option on the
+line replaces the file's.
 """
 
 from __future__ import annotations
@@ -38,8 +39,8 @@ MEASURE = ("reps", "timeout", "workdir", "prepare", "application")
 class Project:
     """Settings of a project; see docs/project.md for the file."""
 
-    command: str  # template with ``{ranks}`` and other parameters
-    experiment: str  # folder of the measurements; the model is next to it, with ``.model.json``
+    command: str = ""  # template with ``{ranks}`` and other parameters; empty where measurements were imported
+    experiment: str = ""  # folder of the measurements; the model is next to it, with ``.model.json``
     measure: Mapping[str, str] = field(default_factory=dict)  # values of the parameters, and options of ``measure``
     target: Mapping[str, str] = field(default_factory=dict)  # values of the parameters where predictions are wanted
     jobs: Mapping[str, str | bool | Sequence[str]] = field(default_factory=dict)
@@ -97,14 +98,11 @@ def load(path: Path) -> Project:
     for name in given["jobs"]:
         if name not in JOBS:
             raise InputError(f"{path}: unknown key jobs.{name}", nearest(name, JOBS))
-    for key in ("command", "experiment"):
-        if not given[key]:
-            raise InputError(f"{path}: {key} is missing", f'write {key} = "..."')
     named = {"ranks", *MEASURE, *_parameters(path, "command", given["command"])}
     named |= _parameters(path, "measure.prepare", given["measure"].get("prepare", ""))
     for key in ("measure", "target"):
         for name, text in given[key].items():
-            if key == "measure" and name not in named:
+            if key == "measure" and given["command"] and name not in named:
                 raise InputError(f"{path}: measure.{name}: the command has no {{{name}}}", nearest(name, named))
             if key == "measure" and name in MEASURE:
                 continue
@@ -116,7 +114,9 @@ def load(path: Path) -> Project:
 
 
 def _parameters(path: Path, key: str, command: str) -> set[str]:
-    """The parameters of a command line; InputError where it is none."""
+    """The parameters of a command line, none of an empty one; InputError where it is none."""
+    if not command:
+        return set()
     from ranksight.campaign.launching import Template
 
     try:
@@ -126,6 +126,9 @@ def _parameters(path: Path, key: str, command: str) -> set[str]:
 
 
 def _texts(path: Path, key: str, found: object) -> tuple[str, ...]:
+    """Texts of a list, or the one that stands in its place."""
+    if isinstance(found, str):
+        return (found,)
     if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
         raise InputError(f"{path}: {key} is not a list of texts", f'write {key} = ["..."]')
     return tuple(found)
@@ -154,12 +157,14 @@ def completed(verb: str, given: Sequence[str], parser: Parser, path: Path | None
     words = list(given)
     file = Path(FILE) if path is None else path
     before, command = (words[: words.index("--")], True) if "--" in words else (words, False)
-    if verb not in _ADDED or command or {"-h", "--help"} & set(words) or parser.first(before) < len(before):
+    named = command or parser.first(before) < len(before)
+    if verb not in _ADDED or {"-h", "--help", "--list-collectors"} & set(words) or not file.is_file():
         return words
-    if "--list-collectors" in words or not file.is_file():
+    if named and verb not in PRICED:
         return words
     taken = {word.partition("=")[0] for word in before}
-    positional, options, last = _ADDED[verb](load(file))
+    project = load(file)
+    positional, options, last = ((), _price(project), ()) if named else _ADDED[verb](_usable(verb, project, file))
     added = list(positional)
     for name, value in options:
         if not taken & parser.names_of(name):
@@ -168,6 +173,16 @@ def completed(verb: str, given: Sequence[str], parser: Parser, path: Path | None
     return [*added, *words, *last]
 
 
+def _usable(verb: str, project: Project, file: Path) -> Project:
+    """The project, where it names what the verb works on; InputError otherwise."""
+    for key in {"measure": ("command", "experiment"), "history": ()}.get(verb, ("experiment",)):
+        if not getattr(project, key):
+            raise InputError(f"{file}: {key} is missing, which 'ranksight {verb}' needs", f'write {key} = "..."')
+    return project
+
+
+PRICED = ("plan", "report", "serve")
+"""Verbs that state costs."""
 Added = tuple[Sequence[str], Sequence[tuple[str, str]], Sequence[str]]
 """Arguments, options with their values (flags have none), and words at the end of the line."""
 
@@ -209,7 +224,8 @@ def _history(project: Project) -> Added:
 
 def experiment_here() -> Path | None:
     """The experiment that the project file of this folder names; None without the file."""
-    return Path(load(Path(FILE)).experiment) if Path(FILE).is_file() else None
+    name = load(Path(FILE)).experiment if Path(FILE).is_file() else ""
+    return Path(name) if name else None
 
 
 def _target(project: Project) -> list[tuple[str, str]]:
@@ -239,7 +255,11 @@ _ADDED: Mapping[str, Callable[[Project], Added]] = {
         [("--experiment", project.experiment), *_largest(project), *_price(project)],
         (),
     ),
-    "serve": lambda project: ((project.model,), [("--experiment", project.experiment), *_largest(project)], ()),
+    "serve": lambda project: (
+        (project.model,),
+        [("--experiment", project.experiment), *_largest(project), *_price(project)],
+        (),
+    ),
     "check": _check,
     "compare": _compare,
     "history": _history,

@@ -57,7 +57,9 @@ def run(args: argparse.Namespace) -> int:
     if args.format == "json":
         print_document(found.to_dict())
     elif args.format == "csv":
-        _separated.write_frame(getattr(found, args.table)())
+        from ranksight.reports.diagnosis import frame_of
+
+        _separated.write_frame(frame_of(found, args.table))
     elif args.format != "table":
         from ranksight.reports.diagnosis import blocks_of
         from ranksight.reports.pasted import pasted
@@ -73,6 +75,7 @@ def _sent(model: Model, points: Array, args: argparse.Namespace) -> int:
     from ranksight.analysis.diagnosis.sent import sent_table
     from ranksight.model.plaindata import plain
     from ranksight.model.questions import known, whole_ranks
+    from ranksight.reports.pasted import pasted
     from ranksight.reports.sent import blocks_of_sent
     from ranksight.reports.terminal import show
 
@@ -85,6 +88,8 @@ def _sent(model: Model, points: Array, args: argparse.Namespace) -> int:
         print_document({"sent": [plain(row) for row in table.to_dict("records")]})
     elif args.format == "csv":
         _separated.write_frame(table)
+    elif args.format != "table":
+        sys.stdout.write(pasted(blocks_of_sent(table, model.parameters, args.level, args.top), args.format))
     else:
         show(*blocks_of_sent(table, model.parameters, args.level, args.top))
     return 0 if (table["verdict"] != "undecided").any() else 4

@@ -15,15 +15,16 @@ MOST = 20
 def table(
     caption: str, heads: Sequence[str], rows: Sequence[Sequence[object]], most: int = MOST, note: str = ""
 ) -> str:
-    """A table with its caption; rows beyond `most` are counted, not shown.
+    """A table with its caption; rows beyond `most` are counted, columns without content are not shown.
 
     `rows`: cells, written by ``str``. `note`: said below.
     """
+    shown = [at for at in range(len(heads)) if not rows or any(str(row[at]) for row in rows[:most])]
     lines = [f"<table><caption>{_text(caption)}</caption><thead><tr>"]
-    lines += [f'<th scope="col">{_text(head)}</th>' for head in heads]
+    lines += [f'<th scope="col">{_text(heads[at])}</th>' for at in shown]
     lines.append("</tr></thead><tbody>")
     for row in rows[:most]:
-        lines.append("<tr>" + "".join(f"<td>{_text(cell)}</td>" for cell in row) + "</tr>")
+        lines.append("<tr>" + "".join(f"<td>{_text(row[at])}</td>" for at in shown) + "</tr>")
     lines.append("</tbody></table>")
     more = [f"and {len(rows) - most} more"] if len(rows) > most else []
     said = "; ".join([*more, *([note] if note else [])])

@@ -116,7 +116,7 @@ class Prediction:
                         unit.format(answer.value) if known else "",
                         f"{unit.format(answer.lower)} to {unit.format(answer.upper)}" if known else "",
                         unit.format(seconds) if timed else "",
-                        f"{shares[answer.kernel or ''][k]:.0%}" if timed else "",
+                        f"{shares[answer.kernel or ''][k]:.1%}" if timed else "",
                         "" if answer.ok else f"insufficient: {answer.reason}",
                     ]
                 )

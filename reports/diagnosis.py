@@ -61,6 +61,18 @@ def blocks(found: Diagnosis, most: int = 12) -> list[Block]:
     return said
 
 
+def frame_of(found: Diagnosis, table: str) -> pd.DataFrame:
+    """One table of the diagnosis by its name, with a column for each parameter in place of its configurations."""
+    frame: pd.DataFrame = getattr(found, table)()
+    if "configuration" not in frame:
+        return frame
+    names = list(found.model.parameters)
+    points = [list(at.values()) if isinstance(at, Mapping) else list(at) for at in frame["configuration"]]
+    places = pd.DataFrame(points, columns=names, index=frame.index)
+    new = [name for name in names if name not in frame]
+    return pd.concat([places[new], frame.drop(columns="configuration")], axis=1)
+
+
 def blocks_of(found: Diagnosis, table: str, most: int = 12) -> list[Block]:
     """One table of the diagnosis by its name, as :func:`blocks` has it where it is there.
 
@@ -69,7 +81,8 @@ def blocks_of(found: Diagnosis, table: str, most: int = 12) -> list[Block]:
     if table == "efficiencies":
         return _efficiencies(found)
     if table != "verdicts":
-        return [of_frame(getattr(found, table)().head(most))]
+        frame = frame_of(found, table)
+        return [of_frame(frame.head(most)) if len(frame) else f"{table}: none at this configuration"]
     parameters = list(found.model.parameters)
     said: list[Block] = []
     for point, part in found.verdicts().groupby(parameters, sort=False):

@@ -6,6 +6,7 @@ or a command.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
@@ -25,6 +26,10 @@ LATEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textascii
          ">": r"\textgreater{}", "|": r"\textbar{}", '"': r"\textquotedbl{}",
          **{mark: f"\\{mark}" for mark in "_#%&${}"}}  # fmt: skip
 LATIN = 0x250  # first sign behind those that LaTeX's fonts have
+LINE = 64
+"""Characters of a line of LaTeX's article; columns of longer texts are wrapped where a table is wider."""
+WRAPPED = 20
+"""Characters that a wrapped column of texts has at least."""
 
 
 def markdown_text(text: str) -> str:
@@ -36,7 +41,9 @@ def markdown_text(text: str) -> str:
 def latex_text(text: str) -> str:
     """Text of one line that LaTeX shows as it is; needs the T1 encoding of fonts for quotation marks."""
     line = " ".join(printable(text).translate(PLAINER).split())
-    return "".join(LATEX.get(sign, sign if ord(sign) < LATIN else "?") for sign in line)
+    plain = "".join(LATEX.get(sign, sign if ord(sign) < LATIN else "?") for sign in line)
+    # Two hyphens would become a dash, one before a number may end a line.
+    return re.sub(r"(?<!\S)-(?=\d)", "$-$", re.sub(r"-(?=-)", "-{}", plain))
 
 
 def pasted(blocks: Iterable[Block], how: str) -> str:
@@ -93,13 +100,33 @@ def _markdown(heads: Sequence[str], numbers: Sequence[bool], rows: Sequence[Sequ
 
 def _latex(heads: Sequence[str], numbers: Sequence[bool], rows: Sequence[Sequence[str]]) -> str:
     def line(cells: Sequence[str]) -> str:
-        return f"  {' & '.join(map(latex_text, cells))} \\\\"
+        # A rule or the end of a row would take what begins so for its option.
+        guard = "{}" if cells[0].lstrip().startswith(("[", "*")) else ""
+        return f"  {guard}{' & '.join(map(latex_text, cells))} \\\\"
 
     if not heads:
         return ""
-    columns = "".join("r" if number else "l" for number in numbers)
-    head = [f"\\begin{{tabular}}{{{columns}}}", "  \\toprule", line(heads), "  \\midrule"]
+    columns = "".join(_latex_columns(numbers, [heads, *rows]))
+    head = [f"\\noindent\\begin{{tabular}}{{{columns}}}", "  \\toprule", line(heads), "  \\midrule"]
     return "\n".join([*head, *map(line, rows), "  \\bottomrule", "\\end{tabular}\\par"])
+
+
+def _latex_columns(numbers: Sequence[bool], rows: Sequence[Sequence[str]]) -> list[str]:
+    """What each column is for LaTeX: those of long texts share what the others leave of a line that is too long."""
+    columns = list(zip(*rows, strict=True))
+    widths = [2 + max(map(len, column)) for column in columns]  # two characters between columns
+    words = [2 + max(len(word) for cell in column for word in (cell.split() or [""])) for column in columns]
+    if sum(widths) <= LINE:
+        words = widths
+    long = [
+        not number and max(word, WRAPPED) < width for number, width, word in zip(numbers, widths, words, strict=True)
+    ]
+    needed = sum(itertools.compress(widths, long))
+    share = (LINE - sum(widths) + needed) / max(needed, 1)
+    return [
+        f"p{{{(max(width * share, word, WRAPPED) - 2) / LINE:.2f}\\linewidth}}" if wrapped else "r" if number else "l"
+        for width, word, wrapped, number in zip(widths, words, long, numbers, strict=True)
+    ]
 
 
 TABLES: dict[str, Callable[[Sequence[str], Sequence[bool], Sequence[Sequence[str]]], str]] = {

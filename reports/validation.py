@@ -9,7 +9,9 @@ import pandas as pd
 
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE, Experiment
+from ranksight.core.html import table
 from ranksight.core.metrics import metric
+from ranksight.core.units import counted, in_full
 from ranksight.model.application.breakdown import Breakdown
 from ranksight.model.fitted_model import Model
 from ranksight.model.resource.equation import LEVELS
@@ -23,6 +25,10 @@ from ranksight.model.uncertainty.forecast import OK
 SMALL = 1e-3
 """Kernels with less than this share of a metric's total are left out of summaries: they are a few calls of start-up."""
 COMPUTE = "compute_cpu_time"
+MOST = 20
+"""Rows that a notebook shows."""
+PROGRAM = frozenset({(WHOLE, "time"), (WHOLE, "wall_time")})
+"""What is measured of the program's time; it is held against the time that a prediction answers for the program."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +41,31 @@ class Validation:
     """
 
     table: pd.DataFrame
+
+    def __repr__(self) -> str:
+        return f"<Validation: {self._summary()}; .table has all>"
+
+    def _repr_html_(self) -> str:
+        """A measured value a row, for notebooks: the program, then the largest times first."""
+        keys = zip(self.table["kernel"], self.table["metric"], strict=True)
+        order = [0 if key in PROGRAM else 1 if key[1] == "time" else 2 for key in keys]
+        rows = self.table.assign(order=order)
+        rows = rows.sort_values(["order", "measured"], ascending=[True, False], kind="stable").head(MOST)
+        names = list(self.table.columns[: self.table.columns.get_loc("kernel")])
+        cells = []
+        for row in rows.to_dict("records"):
+            form = metric(row["metric"]).format
+            place = [in_full(row[name]) for name in names]
+            ends = f"{form(row['lower'])} to {form(row['upper'])}"
+            judged = "insufficient" if row["status"] != "ok" else "inside" if row["inside"] else "outside"
+            values = form(row["predicted"]), ends, form(row["measured"]), f"{row['error']:+.1%}"
+            cells.append([*place, row["kernel"], row["metric"], *values, judged])
+        heads = [*names, "kernel", "metric", "predicted", "interval", "measured", "error", "interval holds"]
+        return table(self._summary(), heads, cells, MOST, ".table has all")
+
+    def _summary(self) -> str:
+        ok = self.table[self.table["status"] == "ok"]
+        return f"{counted(len(self.table), 'measured value')}, {ok['inside'].sum()} of {len(ok)} inside their interval"
 
     def requirements(self) -> pd.DataFrame:
         """The rows that loops count, of the program's own kernels and of its messages."""
@@ -56,7 +87,8 @@ class Validation:
 def validate(model: Model, experiment: Experiment, level: float = 0.9) -> Validation:
     """Hold `model` against the runs of `experiment`, reduced over ranks and repetitions as the model's were.
 
-    Raises InputError when the experiment has other parameters than the model, or no runs.
+    The program's time, as a rank's or on the wall, is held against what ``predict`` answers for the program. Raises
+    InputError when the experiment has other parameters than the model, no runs, or nothing that the model predicts.
 
     Parameters
     ----------
@@ -72,7 +104,8 @@ def validate(model: Model, experiment: Experiment, level: float = 0.9) -> Valida
     >>> bool(found.table["inside"].mean() > 0.5)
     True
     """
-
+    if not isinstance(model, Model):
+        raise InputError(f"{type(model).__name__} is not a model", "give it first: rs.validate(model, experiment)")
     experiment = model.view(experiment)
     if experiment.parameters != model.parameters:
         raise InputError(
@@ -86,10 +119,17 @@ def validate(model: Model, experiment: Experiment, level: float = 0.9) -> Valida
     place = model.functions.rows
     keys = series.keys
     every = np.array([at for name in dict.fromkeys(series.metrics) for at, key in enumerate(keys) if key[1] == name])
-    mine = np.array([at for at in every if keys[at] in place], dtype=np.intp)
-    rows = np.array([place[keys[at]] for at in mine], dtype=np.intp)
+    total = model.whole_time(said, breakdown)
+    asked = place.keys() | (PROGRAM if np.isfinite(total.value).any() else frozenset())
+    mine = np.array([at for at in every if keys[at] in asked], dtype=np.intp)
+    if not len(mine):
+        raise InputError(f"{experiment.path} has no kernel and metric of the model", "measure the same program")
+    rows = np.array([place.get(keys[at], 0) for at in mine], dtype=np.intp)
     value, lower, upper = (getattr(said, which)[rows] for which in ("value", "lower", "upper"))
     known, reason = said.status[rows] == OK, said.reason[rows].astype(object)
+    for at in np.flatnonzero([keys[i] in asked & PROGRAM for i in mine]):
+        value[at], lower[at], upper[at] = total.value[0], total.lower[0], total.upper[0]
+        known[at], reason[at] = total.status[0] == OK, total.reason[0]
     if model.equation.resources is not None:
         for at in np.flatnonzero([keys[i] == (WHOLE, COMPUTE) for i in mine]):
             value[at], lower[at], upper[at], known[at], reason[at] = _computed(breakdown)
@@ -112,8 +152,8 @@ def validate(model: Model, experiment: Experiment, level: float = 0.9) -> Valida
         "reason": np.where(known, "", reason),
     }
     places = {name: np.tile(series.points[:, at], len(mine)) for at, name in enumerate(model.parameters)}
-    table = pd.DataFrame({**places, **{name: np.asarray(column).reshape(-1) for name, column in columns.items()}})
-    return Validation(table[np.isfinite(table["measured"])].reset_index(drop=True))
+    every_row = pd.DataFrame({**places, **{name: np.asarray(column).reshape(-1) for name, column in columns.items()}})
+    return Validation(every_row[np.isfinite(every_row["measured"])].reset_index(drop=True))
 
 
 def _shares(series: Series, measured: np.ndarray) -> np.ndarray:

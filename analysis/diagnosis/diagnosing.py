@@ -196,7 +196,7 @@ class Diagnosis:
         >>> len(rs.load("heat.model.json").diagnose(ranks=64, size=48).roofline())
         0
         """
-        return roofline.table(self.evidence, self.causes)
+        return roofline.table(self.evidence)
 
     @_table
     def pairs(self) -> pd.DataFrame:

@@ -102,6 +102,11 @@ class Evidence:
         return float("nan") if self.ceilings is None else self.ceilings.frequency
 
     @property
+    def blocking(self) -> Array:
+        """BF_mem as people read it, (K, k): what brings the equation to a shorter time is no share of latencies."""
+        return np.maximum(self.factor, 0.0)
+
+    @property
     def mean(self) -> Array:
         """Seconds of computing of the mean of all ranks, (K, k)."""
         return self.computing * self.having

@@ -90,7 +90,7 @@ class NetworkDiagnosis:
             sentences.append(
                 f"Rank {self.longest} waits longest, {100 * self.longest_seconds / p:.2g} %; rank "
                 f"{int(np.argmax(self.of_ranks))} has the largest part of the critical path, "
-                f"{100 * float(self.of_ranks.max()) / p:.2g} %."
+                f"{100 * float(self.of_ranks.max()) / p:.3g} %."
             )
         if p - self.balanced >= GAIN * p:
             sentences.append(f"Balanced computation would gain {100 * (1 - self.balanced / p):.2g} %.")

@@ -38,7 +38,7 @@ def table(evidence: Evidence, causes: Causes) -> pd.DataFrame:
         cpi = computing * evidence.frequency / evidence.instructions[:, 0]
     inner = causes.share[[0, 1, 2, 3, 6], :, 0].sum(axis=0)
     stalled = ratio(causes.share[1:4, :, 0].sum(axis=0), inner, 0.0)
-    factor = evidence.factor[:, 0]
+    factor = evidence.blocking[:, 0]
     usable = np.isfinite(cpi) & (computing >= LIGHT * total) & evidence.ok[:, 0]
     usable &= np.array([kernel != WHOLE for kernel in evidence.kernels])
     index = np.flatnonzero(usable)

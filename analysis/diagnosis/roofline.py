@@ -15,16 +15,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ranksight.analysis.diagnosis.causes import Causes
 from ranksight.analysis.diagnosis.evidence import Evidence
 from ranksight.core.arrays import ratio
-from ranksight.core.experiment import WHOLE
 
 Array = NDArray[Any]
 LEVELS = ("L2", "L3", "memory")
 
 
-def table(evidence: Evidence, causes: Causes) -> pd.DataFrame:
+def table(evidence: Evidence) -> pd.DataFrame:
     """One row a configuration, kernel and level whose bytes and bandwidth are known.
 
     One column a parameter, ``kernel``, ``level``; ``operations`` (``flops`` or ``instructions``), ``intensity``
@@ -42,7 +40,8 @@ def table(evidence: Evidence, causes: Causes) -> pd.DataFrame:
         intensity = ratio(work, traffic)
         speed = ratio(work, evidence.computing)
     ceiling = intensity * bandwidth[:, None, :]
-    top = np.fmax.reduce(np.nan_to_num(causes.used, nan=-1.0), axis=0)
+    fraction = ratio(speed, ceiling)
+    top = np.fmax.reduce(np.nan_to_num(fraction, nan=-1.0), axis=0)
 
     def flat(values: Array) -> Array:
         return np.broadcast_to(values, (3, count, k)).transpose(2, 1, 0).reshape(-1)
@@ -54,12 +53,12 @@ def table(evidence: Evidence, causes: Causes) -> pd.DataFrame:
     columns["level"] = np.tile(np.array(LEVELS, dtype=object), count * k)
     columns["operations"] = flat(np.where(flops, "flops", "instructions"))
     columns |= {"intensity": flat(intensity), "performance": flat(speed)}
-    columns |= {"bandwidth": flat(bandwidth[:, None, :]), "ceiling": flat(ceiling), "fraction": flat(causes.used)}
+    columns |= {"bandwidth": flat(bandwidth[:, None, :]), "ceiling": flat(ceiling), "fraction": flat(fraction)}
     machine, cores_each = evidence.ceilings, evidence.cores / evidence.ranks
     most = {kind: np.nan if machine is None else machine.peak(kind) for kind in ("flops", "instructions")}
     columns["peak"] = flat(np.where(flops, most["flops"], most["instructions"]) * cores_each)
-    columns["nearest"] = flat(np.nan_to_num(causes.used, nan=-2.0) >= top[None])
+    columns["nearest"] = flat(np.nan_to_num(fraction, nan=-2.0) >= top[None])
     table = pd.DataFrame(columns)
-    keep = np.isfinite(table["ceiling"].to_numpy(dtype=float)) & (table["kernel"] != WHOLE).to_numpy()
+    keep = np.isfinite(table["ceiling"].to_numpy(dtype=float)) & flat(evidence.separate[:, None])
     shown: pd.DataFrame = table.loc[keep]
     return shown.reset_index(drop=True)

@@ -91,7 +91,7 @@ def table(evidence: Evidence, causes: Causes) -> pd.DataFrame:
     for at, name in enumerate(CAUSES):
         columns |= {name: flat(causes.share[at])}
         columns |= {f"{name}_low": flat(causes.low[at]), f"{name}_high": flat(causes.high[at])}
-    columns |= {"cpi": flat(cpi), "bf_mem": flat(evidence.factor), "in_flight": flat(causes.flight)}
+    columns |= {"cpi": flat(cpi), "bf_mem": flat(evidence.blocking), "in_flight": flat(causes.flight)}
     level = np.where(stalled, causes.level, 2)
     columns["bandwidth_used"] = flat(np.take_along_axis(causes.used, level[None], 0)[0])
     columns["change"] = np.array(CHANGES, dtype=object)[flat(saved.argmax(axis=0))]

@@ -111,8 +111,8 @@ def plan(
     mended = remedies(model, experiment, asked, price, repetitions)
     if choice.runs and choice.narrowing >= GAIN:
         ranks = [run.configuration.get("ranks", 0.0) for run in choice.runs]
-        where = f" of {', '.join(in_full(each) for each in sorted(set(ranks)))} ranks" if all(ranks) else ""
-        mended = (*mended, scale(f"make the runs below{where}", choice.narrowing, choice.core_hours))
+        where = f"at {', '.join(in_full(each) for each in sorted(set(ranks)))} ranks" if all(ranks) else "these runs"
+        mended = (*mended, scale(f"measure {where}", choice.narrowing, choice.core_hours))
     return replace(choice, remedies=tuple(sorted(mended, key=lambda each: -each.gain)))
 
 

@@ -74,7 +74,7 @@ def shared_seconds(routes: Routes, volume: Array, limit: Array, begin: Array | N
         step = min(step, float(later.min()) - now) if len(later) else step
         ended = lasts <= step
         seconds[at[ended]] = now + lasts[ended] - starts[at[ended]]
-        left[at] -= rate * min(step, float(lasts.max()))
+        left[at[~ended]] -= rate[~ended] * min(step, float(lasts.max()))
         todo[at[ended]] = False
         now += step
     return np.where(todo, volume / limit, seconds)

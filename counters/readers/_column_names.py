@@ -20,10 +20,13 @@ TIMES = re.compile(
 KERNELS = re.compile(r"kernels?|functions?|routines?|regions?|timers?|sections?|name")
 REPETITIONS = re.compile(r"rep(?:s|eat|etitions?)?|run|trial|sample|job(?:id)?")
 RANK = re.compile(r"(?:mpi)?rank(?:id)?")
+RANKS = re.compile(r"(?:mpi|n|num|numberof|total)?ranks")
 """Names of columns in small letters, without signs and units."""
 LOOKED_AT = 2000
 """Rows whose cells are looked at."""
 _UNIT = re.compile(r"[\[(_](?:[num\u00b5\u03bc]?s|secs?|seconds?)[\])]?$", re.IGNORECASE)
+_MEASURED = re.compile(r"[\[(](?:[num\u00b5\u03bc]?s|secs?|seconds?|%)[\])]$", re.IGNORECASE)
+"""End of the name of a column of times or shares, which is no parameter."""
 _SIGNS = re.compile(r"[^a-z0-9]")
 
 
@@ -40,7 +43,7 @@ def by_names(
     left = [name for name in listed if name not in columns.names()]
     stated = dict(columns.metrics)
     metrics = stated or {name: name for name in left if name in METRICS and name != "time"}
-    times = [name for name in left if TIMES.fullmatch(_plain(name)) or TIMES.fullmatch(_plain(_without_unit(name)))]
+    times = [name for name in left if TIMES.fullmatch(_plain(name)) or TIMES.fullmatch(_plain(without_unit(name)))]
     if not stated:
         if len(times) > 1 or not (times or metrics):
             which = f"several columns may be the time: {some_of(times)}" if times else "no column is named as a time"
@@ -52,9 +55,10 @@ def by_names(
         for given, words in ((columns.kernel, KERNELS), (columns.repetition, REPETITIONS), (columns.rank, RANK))
     )
     left = [name for name in left if name not in (kernel, repetition, rank)]
-    parameters = dict(columns.parameters) or {
-        name: name for name in left if name not in times and _numbers(cells[name]) and len(set(cells[name])) > 1
-    }
+    measured = {*times, *(name for name in left if _MEASURED.search(name))}
+    varied = [name for name in left if name not in measured and _numbers(cells[name]) and len(set(cells[name])) > 1]
+    ranks = next((name for name in varied if RANKS.fullmatch(_plain(name))), None) if "ranks" not in varied else None
+    parameters = dict(columns.parameters) or {"ranks" if name == ranks else name: name for name in varied}
     parameters = {} if outside and not columns.parameters else parameters
     if not (parameters or outside):
         raise InputError(f"{path}: no column of numbers that differ is left for a parameter", _remedy(listed, times))
@@ -69,7 +73,8 @@ def by_names(
     return found, f"{path.name}: by the names of the columns: {'; '.join(read)}"
 
 
-def _without_unit(name: str) -> str:
+def without_unit(name: str) -> str:
+    """A column's name without the unit of time that it ends with, blanks as ``_``."""
     return _UNIT.sub("", "_".join(name.split()))
 
 

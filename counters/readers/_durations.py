@@ -33,6 +33,16 @@ def plain_number(text: str) -> str:
     return "" if ":" in bare or len(parts) > 1 else parts[0][0] if parts else bare
 
 
+def states_unit(text: str) -> bool:
+    """Whether a time is a clock's or has a unit."""
+    return ":" in text or bool(_parts(text.strip()))
+
+
+def _scaled(value: float, unit: float) -> float:
+    """`value` of a unit in seconds; thousandths are divided, as 3 ms are 0.003 s to the last digit."""
+    return value / round(1 / unit) if unit < 1 else value * unit
+
+
 def _parts(text: str) -> list[tuple[str, str]]:
     """Number and unit of each part of a time; none where it is not of such parts."""
     found = list(_PART.finditer(text))
@@ -50,7 +60,7 @@ def seconds(text: str, decimal: str = ".") -> float:
         lengths = {"days": 86400.0, "hours": 3600.0, "minutes": 60.0, "seconds": 1.0}
         return sum(length * float((clock[name] or "0").replace(",", ".")) for name, length in lengths.items())
     parts = _parts(bare) or [(bare, "s")]
-    value = sum(parse_number(number, decimal) * TIMES[unit.casefold()] for number, unit in parts)
+    value = math.fsum(_scaled(parse_number(number, decimal), TIMES[unit.casefold()]) for number, unit in parts)
     if not 0 <= value < math.inf:
         raise InputError(f"{text!r} is not a time")
     return value

@@ -10,17 +10,19 @@ from pathlib import Path
 
 from ranksight.core import limits
 from ranksight.core.errors import InputError, meant
-from ranksight.core.numerals import MISSING, parse_number
+from ranksight.core.numerals import MISSING, parse_number, stated_scale
 from ranksight.core.units import some_of
+from ranksight.counters.readers._column_names import without_unit
 from ranksight.counters.readers._delimited import Delimited, decode
+from ranksight.counters.readers._durations import NUMBER, UNIT, seconds, states_unit
 from ranksight.counters.readers._reshaping import Shape
 
-UNITS = {"s": 1.0, "sec": 1.0, "secs": 1.0, "second": 1.0, "seconds": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6,
-         "μs": 1e-6, "ns": 1e-9, "min": 60.0, "mins": 60.0, "m": 60.0, "h": 3600.0, "%": 0.01}  # fmt: skip
-"""Units that a cell may state, in s and parts of one."""
 MARKS = "*_`~ \t"
 """Emphasis around a cell."""
-CLOCK = re.compile(r"(?:(\d{1,5}):)?(\d{1,5}):(\d{2}(?:\.\d{1,9})?)")
+SIGN = re.compile(r"\u00b1|\+/?-")
+SCATTER = re.compile(rf"{NUMBER}[ \t]?(?P<unit>%|{UNIT})?", re.IGNORECASE)
+"""What a value scatters by, which is not read, behind the sign."""
+LONGEST = 100  # characters of a cell with a value
 RULE = re.compile(r":?-+:?")
 PIPE = re.compile(r"(?<!\\)\|")
 
@@ -53,10 +55,9 @@ class MarkdownTable(Shape):
         called: dict[str, str] = {}
         lines = [line for line, _ in found.rows]
         for name in filter(places.__contains__, self.numbers):
-            columns[name], stated, minutes = _plain(path, name, lines, columns[name])
+            columns[name], stated, of_cells = _plain(path, name, lines, columns[name])
             called |= {name: ""} if stated else {}
-            if minutes:
-                notes = (*notes, f"has {minutes!r} in column {name!r}: read as minutes and seconds")
+            notes = (*notes, *of_cells)
         return Delimited(columns, lines, "|", notes, tuple(found.heads), called)
 
 
@@ -103,7 +104,7 @@ def _tables(path: Path, text: str) -> Iterator[_Found]:
         while at < len(lines) and (cells := _cells(lines[at])):
             rows.append((at + 1, cells))
             at += 1
-        yield _Found(first, [cell.strip(MARKS) for cell in heads], rows)
+        yield _Found(first, [re.sub(r"[`*]", "", cell).strip(MARKS) for cell in heads], rows)
 
 
 def _cells(line: str) -> list[str]:
@@ -129,37 +130,57 @@ def _whole(path: Path, line: int, cells: Sequence[str], needed: Mapping[str, int
             raise InputError(f"{path}:{line}: the cell of column {name!r} is empty: {merged}", remedy)
 
 
-def _plain(path: Path, name: str, lines: Sequence[int], cells: Sequence[str]) -> tuple[list[str], bool, str]:
-    """Cells as numbers in SI units, whether they state a unit, and one that is minutes and seconds."""
-    found, stated, bare, minutes = [], False, "", ""
-    for cell in cells:
-        number, unit = _valued(cell)
-        found.append(number)
-        stated |= unit
-        if unit and ":" in cell and cell.count(":") == 1:
-            minutes = minutes or cell
-        if not unit and cell.casefold() not in MISSING:
-            bare = bare or cell
+def _plain(path: Path, name: str, lines: Sequence[int], cells: Sequence[str]) -> tuple[list[str], bool, list[str]]:
+    """Cells as numbers, whether these are in SI units whatever the column's name states, and notes."""
+    values = [_valued(cell) for cell in cells]
+    notes = []
+    if minutes := next((cell for cell in cells if cell.count(":") == 1 and _valued(cell)[1]), ""):
+        notes.append(f"has {minutes!r} in column {name!r}: read as minutes and seconds")
+    if scattered := next((cell for cell in cells if _scattered(cell)), ""):
+        notes.append(f"has {scattered!r} in column {name!r}: the value is read, its scatter is not")
+    stated = any(unit for _, unit in values)
+    bare = [at for at, (cell, unit) in enumerate(values) if not unit and cell.casefold() not in MISSING]
+    scale = 1.0
     if stated and bare:
-        line = lines[cells.index(bare)]
-        raise InputError(f"{path}:{line}: {bare!r} states no unit, other cells of column {name!r} do", "add its unit")
-    return found, stated, minutes
+        # The unit in the column's name is that of cells without one.
+        if without_unit(name) == "_".join(name.split()):
+            at = bare[0]
+            raise InputError(
+                f"{path}:{lines[at]}: {cells[at]!r} states no unit, other cells of column {name!r} do", "add its unit"
+            )
+        scale = stated_scale(name, "s")
+    numbers = [text if unit or scale == 1 else _times(text, scale) for text, unit in values]
+    return numbers, stated, notes
+
+
+def _times(text: str, scale: float) -> str:
+    """A number in other units; other texts as they are."""
+    try:
+        return repr(parse_number(text) / round(1 / scale))
+    except InputError:
+        return text
 
 
 def _valued(cell: str) -> tuple[str, bool]:
-    """A cell's number in SI units and whether the cell states what it is; other cells as they are."""
-    if clock := CLOCK.fullmatch(cell):
-        hours, minutes, seconds = clock.groups(default="0")
-        return repr(3600 * int(hours) + 60 * int(minutes) + float(seconds)), True
-    unit = next((unit for unit in sorted(UNITS, key=len, reverse=True) if cell.endswith(unit)), None)
-    if unit is None:
+    """A cell's number in SI units, without its scatter, and whether the cell states what it is; others as they are."""
+    if len(cell) > LONGEST:
         return cell, False
-    text = cell.removesuffix(unit).strip()
+    if (parts := _scattered(cell)) is not None:
+        value, unit = _valued(parts[0])
+        return (value, unit) if unit or not parts[1] else _valued(f"{value} {parts[1]}")
     try:
-        value = parse_number(text)
+        if cell.endswith("%"):
+            part = parse_number(cell[:-1].strip())
+            return (repr(part / 100), True) if part == part else (cell, False)
+        if states_unit(cell):
+            return repr(seconds(cell)), True
     except InputError:
-        return cell, False
-    if value != value:
-        return cell, False
-    scale = UNITS[unit]
-    return repr(value / round(1 / scale) if scale < 1 else value * scale), True
+        pass
+    return cell, False
+
+
+def _scattered(cell: str) -> tuple[str, str] | None:
+    """The value of a cell with its scatter, and the unit behind both; None where the cell has none."""
+    value, *rest = SIGN.split(cell, maxsplit=1)
+    match = SCATTER.fullmatch(rest[0].strip()) if rest and value.strip() else None
+    return None if match is None else (value.strip(MARKS + "("), match["unit"] or "")

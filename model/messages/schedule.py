@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ranksight.comm.costs.collective import OPERATIONS, block, operation_name
 from ranksight.comm.costs.pointtopoint import NEIGHBOURS, SENDS
-from ranksight.comm.replay.program import Call, Channel, Program
+from ranksight.comm.replay.program import Call, Channel, Kind, Program
 from ranksight.core.arrays import Array, Ints, Mask, ratio
 from ranksight.core.errors import InsufficientError
 from ranksight.model.messages.fit_order import COMPLETING
@@ -16,10 +16,16 @@ from ranksight.model.messages.message_model import Messages
 from ranksight.model.messages.order import BY_PLACE, BY_RANK, Order, Place, Sent
 from ranksight.model.messages.table import MessageTable, Row
 
+EXCHANGED: tuple[Kind, ...] = ("post", "send", "receive", "complete")
+"""Calls of an exchange of messages."""
 BLOCKING = ("send", "ssend", "bsend", "rsend")
 EXCHANGES = ("sendrecv", "sendrecv_replace")
 MOST_STEPS = 100
 """Steps that are replayed; longer programs repeat them."""
+MOST_CALLS = 100
+"""Calls of a step where their order is assumed."""
+FEW_STEPS = 20
+"""Steps that are replayed then: all are the same."""
 SEED = 20261
 """Of the draws that deal out what ranks compute where their pattern over ranks is not known."""
 EVEN = 1e-3
@@ -230,35 +236,52 @@ def _collective(rows: list[Row], ranks: int) -> tuple[Call, float]:
 
 
 def _assumed(table: MessageTable, computing: Array) -> Schedule:
-    """Kernel by kernel: messages sent and received together, then collectives."""
-    ranks, channels, calls, steps = table.ranks, list[Channel](), list[Call](), list[float]()
+    """Kernel by kernel: messages sent and received together, then collectives, each as often as it is called.
+
+    A step is what the rarest operation repeats, but no more than MOST_CALLS; those called in fewer than half of the
+    steps then are left out.
+    """
+    ranks, channels, calls = table.ranks, list[Channel](), list[Call]()
     rows = [row for row in table.rows if not row.reason]
-    kernels = dict.fromkeys(row.kernel for row in rows)
-    for kernel in kernels:
-        of = [row for row in rows if row.kernel == kernel]
-        for key in dict.fromkeys(row.operation for row in of):
-            of_operation, name = [row for row in of if row.operation == key], operation_name(key)
-            if name in SENDS or name in NEIGHBOURS:
-                links = _linked(of_operation)
-                if not len(links.codes):
-                    continue
-                steps.append(float(np.median(links.count)))
-                source, target = links.codes // ranks, links.codes % ranks
-                distinct = source != target
-                channels.append(Channel(source[distinct], target[distinct], links.size[distinct]))
-                calls += [
-                    Call(what, kernel, key, len(channels) - 1) for what in ("post", "send", "receive", "complete")
-                ]
-            elif name in OPERATIONS:
-                call, count = _collective(of_operation, ranks)
-                steps.append(count)
-                calls.append(call)
-    if not calls:
+    made = [
+        each
+        for kernel in dict.fromkeys(row.kernel for row in rows)
+        for key in dict.fromkeys(row.operation for row in rows if row.kernel == kernel)
+        if (each := _repeated([row for row in rows if (row.kernel, row.operation) == (kernel, key)], ranks)) is not None
+    ]
+    if not made:
         raise InsufficientError("partners of no message are known", "trace runs with --collector pmpi-events")
-    whole = max(float(np.median(steps)), 1.0)
-    repeated = int(np.clip(round(whole), 1, MOST_STEPS))
-    first = Call("compute", calls[0].kernel, seconds=computing / whole)
-    return Schedule(Program(ranks, (first, *calls), tuple(channels), repeated), whole / repeated, True)
+    counts = np.array([count for *_, count in made])
+    frequent = np.sort(counts)
+    whole = max(float(frequent[np.argmax(counts.sum() <= MOST_CALLS * frequent)]), 1.0)
+    for first, channel, count in made:
+        times = round(count / whole)
+        if channel is None:
+            calls += [replace(first, count=times)] * bool(times)
+            continue
+        for _ in range(times):
+            channels.append(channel)
+            calls += [replace(first, what=what, channel=len(channels) - 1) for what in EXCHANGED]
+    repeated = int(np.clip(round(whole), 1, FEW_STEPS))
+    work = Call("compute", calls[0].kernel, seconds=computing / whole)
+    return Schedule(Program(ranks, (work, *calls), tuple(channels), repeated), whole / repeated, True)
+
+
+def _repeated(rows: list[Row], ranks: int) -> tuple[Call, Channel | None, float] | None:
+    """A call of an operation, the messages of one where it has some, and how often a rank calls it; None where its
+    messages are not known."""
+    name, first = operation_name(rows[0].operation), rows[0]
+    if name in OPERATIONS:
+        call, count = _collective(rows, ranks)
+        return call, None, count
+    if name not in SENDS and name not in NEIGHBOURS:
+        return None
+    links = _linked(rows)
+    distinct = links.codes // ranks != links.codes % ranks
+    if not distinct.any():
+        return None
+    channel = Channel(links.codes[distinct] // ranks, links.codes[distinct] % ranks, links.size[distinct])
+    return Call("send", first.kernel, first.operation), channel, float(np.median(links.count[distinct]))
 
 
 def drawn(order: Order | None, ranks: int) -> bool:

@@ -124,7 +124,8 @@ def plot_runs(
         handles.append(dots)
         labels.append(", ".join(f"{n} {in_full(v)}" for n, v in zip(others, rest, strict=True)))
     every = np.unique([x for points in lines.values() for x, _ in points])
-    _finish(ax, over, every, name if kernel is None else f"{name} of {kernel}", unit.unit)
+    summed = f"{name}, sum of kernels" if table["kernel"].nunique() > 1 else name
+    _finish(ax, over, every, summed if kernel is None else f"{name} of {kernel}", unit.unit)
     if len(lines) > 1:
         legend(ax, handles, labels)
     return ax

@@ -48,6 +48,8 @@ def plot_roofline(sweep: Sweep, ax: Axes | None = None) -> Any:
         tops.append(peak if known else fastest)
         handles.append(ax.axhline(tops[-1], color="0.35", lw=1.6, ls=dashes if known else ":"))
         labels.append(f"{'peak' if known else 'fastest kernel'}, {format_si(tops[-1], str(operations))}/s")
+    # The roofs are in the figure where all kernels are far to their right, too.
+    low = min(low, max(tops) / float(table["bandwidth"].max()) / 3)
     for level, part in table.groupby("level", sort=False):
         colour, bandwidth = COLOURS[str(level)], float(part["bandwidth"].iloc[0])
         end = min(high, max(tops) / bandwidth) if max(tops) > low * bandwidth else high

@@ -153,10 +153,9 @@ def test_verbs_work_without_arguments(capsys: pytest.CaptureFixture[str]) -> Non
     [
         ("comand = 'x'", "unknown key comand; did you mean command?"),
         ("command = 3", "command is not a line of text"),
-        ("experiment = 'e'", "command is missing"),
         ("command = 'x'", "experiment is missing"),
         ("measure = 3", "measure is not a table"),
-        ("kernels = 'op'", "kernels is not a list of texts"),
+        ("kernels = 3", "kernels is not a list of texts"),
         ("[measure]\nranks = [1, 'a']", "measure.ranks is not a number, a text or a list of them"),
         ("[measure]\nranks = true", "measure.ranks is not a number"),
         ("command = 'x'\nexperiment = 'e'\n[measure]\nranks = '1,x'", "measure.ranks: 'x' in '1,x' is not a number"),
@@ -165,7 +164,7 @@ def test_verbs_work_without_arguments(capsys: pytest.CaptureFixture[str]) -> Non
         ("[jobs]\nat_once = 4", "unknown key jobs.at_once; did you mean at-once?"),
         ("[jobs]\nshared = 'no'", "jobs.shared is neither true nor false; write shared = true"),
         ("[jobs]\ntime = true", "jobs.time is not a number"),
-        ("history = 'x'", "history is not a list of texts"),
+        ("history = ['x', 3]", "history is not a list of texts"),
         ("command = ", "is not TOML"),
         ("command = 'x \"{ranks}'\nexperiment = 'e'", "command is not a command: No closing quotation"),
         (
@@ -185,6 +184,22 @@ def test_what_is_wrong_with_a_file_is_one_line(text: str, said: str, capsys: pyt
     assert said in error
     assert FILE in error
     assert error.count("\n") == 1
+
+
+def test_prices_are_those_of_the_machine_whatever_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    """Measurements that were imported have no command, and their owner may name the model."""
+    Path(FILE).write_text('price = "0.02 CHF/core-hour"\n')
+    for verb in ("plan", "report", "serve"):
+        assert words(verb, "m.json") == ["--price=0.02 CHF/core-hour", "m.json"]
+        assert words(verb, "m.json", "--price", "1 EUR/kWh") == ["m.json", "--price", "1 EUR/kWh"]
+        assert main([verb]) == 1
+        assert f"{FILE}: experiment is missing" in capsys.readouterr().err
+    assert words("predict", "m.json") == ["m.json"]
+    assert words("measure", "--ranks", "2", "--", "./a") == ["--ranks", "2", "--", "./a"]
+    assert main(["measure"]) == 1
+    assert f"{FILE}: command is missing" in capsys.readouterr().err
+    Path(FILE).write_text('experiment = "e"\nprice = ["0.02 CHF/core-hour"]\n')
+    assert words("serve") == ["e.model.json", "--experiment=e", "--price=0.02 CHF/core-hour"]
 
 
 @pytest.mark.parametrize(

@@ -236,11 +236,11 @@ def test_a_rank_has_the_peak_of_its_cores(evidence: Make, machine: Ceilings) -> 
     counts = evidence({"k": [1.0, 0.5]}, [1, 2], **given, ceilings=known)
     for kind, flops, peak in (("instructions", np.nan, 4e9), ("flops", 5e8, 16e9)):
         made = replace(counts, flops=np.full((1, 2), flops))
-        found = table(made, causes_of(made))
+        found = table(made)
         assert set(found["operations"]) == {kind}
         assert found["peak"].tolist() == pytest.approx([peak] * len(found))
     unknown = evidence({"k": [1.0, 0.5]}, [1, 2], **given)
-    assert table(unknown, causes_of(unknown))["peak"].isna().all()
+    assert table(unknown)["peak"].isna().all()
     again = Ceilings.from_dict(known.to_dict())
     assert (again.peak("flops"), again.peak("instructions")) == (16e9, 4e9)
     with pytest.raises(InputError, match="ceilings"):

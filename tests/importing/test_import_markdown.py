@@ -70,6 +70,11 @@ def test_the_model_is_that_of_the_same_table_with_commas(tmp_path: Path) -> None
         ("s", "s"),
         ("1:99", "159.0"),
         ("solve s", "solve s"),
+        ("1h 2m 3s", "3723.0"),
+        ("12.1 ± 0.2 s", "12.1"),
+        ("12.1 +/- 0.2", "12.1"),
+        ("95 ± 1 %", "0.95"),
+        ("± 3", "± 3"),
     ],
 )
 def test_cells_are_numbers_with_units(cell: str, text: str) -> None:
@@ -99,6 +104,18 @@ def test_what_is_no_plain_table_is_refused_in_one_line(
     error = capsys.readouterr().err
     assert said in error
     assert error.count("\n") == 1
+
+
+def test_cells_without_a_unit_have_that_of_their_column(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = "| 1 | 83,000 | 900 |\n| 2 | 0:42.5 | 450 |\n| 4 | 21.9 s | 230 |\n| 8 | 12100 ± 90 | 120 |\n"
+    page = f"| MPI ranks | **wall time** [ms] | `solve` [ms] |\n|-|-|-|\n{rows}"
+    assert imported(tmp_path, page) == 0
+    notes = capsys.readouterr().err
+    assert "its scatter is not" in notes
+    assert "parameter ranks; time" in notes
+    experiment = read(tmp_path / "made")
+    assert experiment.parameters == ("ranks",)
+    assert experiment.counters()["time"].tolist() == [83.0, 42.5, 21.9, 12.1]
 
 
 def test_rows_of_several_cases_are_refused_as_in_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,6 +7,7 @@ import shutil
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -25,6 +26,7 @@ from ranksight.model.fit import assemble
 from ranksight.model.messages.fit_messages import fit_messages
 from ranksight.model.messages.message_model import Messages
 from ranksight.model.messages.schedule import dealt_out, schedule
+from ranksight.model.messages.table import MessageTable, Row, typical_row
 from ranksight.platforms import load
 from ranksight.reports.html.context import Context
 from ranksight.reports.html.page import render
@@ -175,6 +177,34 @@ def test_without_an_event_trace_the_order_is_assumed(tmp_path):
     found = schedule(messages, messages.predict(np.array([16.0])), np.full(16, STEPS * WORK))
     assert found.assumed
     assert replay(found.program, FLAT).time > STEPS * WORK
+
+
+def ring(kernel: str, ranks: int, count: float, size: float) -> Row:
+    """`count` messages of `size` bytes of each rank to the next one."""
+    each, of_links = np.arange(ranks), np.full(ranks, count)
+    links = each * ranks + (each + 1) % ranks
+    row = typical_row(kernel, "Isend", ranks, count, count * size).of_ranks(ranks)
+    return replace(row, comm_size=0, links=links, link_count=of_links, link_bytes=of_links * size)
+
+
+def test_where_the_order_is_assumed_every_operation_is_called_as_often_as_predicted():
+    """One call at the start, another in every step, and two dot products in each."""
+    rows = (
+        typical_row("start", "Allgather", 8, 1, 24.0).of_ranks(8),
+        ring("halo", 8, 50, 1000.0),
+        typical_row("dots", "Allreduce", 8, 100, 800.0).of_ranks(8),
+    )
+    untraced = SimpleNamespace(order=None)
+    found = schedule(untraced, MessageTable({"ranks": 8.0}, 8, rows), np.full(8, STEPS * WORK))
+    made = found.program
+    times = made.steps * found.times
+    of = {kernel: [call for call in made.calls if call.kernel == kernel] for kernel in ("start", "halo", "dots")}
+    assert sum(call.count for call in of["dots"]) * times == pytest.approx(100)
+    assert sum(call.what == "send" for call in of["halo"]) * times == pytest.approx(50)
+    assert made.computing * found.times == pytest.approx(np.full(8, STEPS * WORK))
+    alone = schedule(untraced, MessageTable({"ranks": 8.0}, 8, rows[2:]), np.full(8, STEPS * WORK))
+    both, dots = (replay(one.program, FLAT).time * one.times for one in (found, alone))
+    assert both > dots > STEPS * WORK
 
 
 def uneven(rank: int, ranks: int) -> float:

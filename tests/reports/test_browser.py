@@ -199,6 +199,9 @@ def test_fields_and_sliders_answer_as_predict_or_say_so(driven: Any, model: Mode
     ranks = np.round(np.exp(random.uniform(0, np.log(256), 50))).tolist()
     sizes = np.round(np.exp(random.uniform(np.log(100), np.log(400), 50))).tolist()
     truth = model.whole_time(*model.ask(np.column_stack([ranks, sizes]))).value[0]
+    drawn = driven.locator("#ask-map text").all_text_contents()
+    assert {"ranks", "size"} <= set(drawn)
+    assert any(re.fullmatch(r"[\d.]+ m?s", text) for text in drawn)
     ask = """([p, n]) => { const line = document.getElementById("ask-time"), fields = [0, 1].map(k => document.getElementById(`ask-${k}`));
         fields[0].value = p; fields[1].value = n; fields[1].dispatchEvent(new Event("input")); return [line.dataset.time, line.dataset.marked]; }"""
     marked = 0
@@ -314,6 +317,11 @@ def test_the_front_is_printed_on_one_sheet(driven: Any) -> None:
     box = driven.locator("#front").bounding_box()
     assert 200 < box["height"] <= 1047
     assert box["width"] <= 718
+    small = "<section><div class=pair><figure>first</figure><figure>second</figure></div></section>"
+    driven.evaluate(f"document.getElementById('front').insertAdjacentHTML('afterend', '{small}')")
+    first, second = (each.bounding_box() for each in driven.locator(".pair figure").all()[:2])
+    assert first["y"] == second["y"]  # small figures are next to each other
+    assert driven.locator("#pages").is_hidden()
     # A table that is wider than the sheet would be cut off.
     driven.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
     widest = "Math.max(...[...document.querySelectorAll('table')].map(each => each.getBoundingClientRect().right))"

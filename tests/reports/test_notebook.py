@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from matplotlib import pyplot
 
@@ -25,7 +26,7 @@ def test_an_experiment_shows_its_configurations(known: Experiment) -> None:
     html = known._repr_html_()
     assert "known &lt;program&gt;: 10 runs" in html
     assert html.count("<tr>") == 11
-    assert "<td>16</td><td>200</td><td>1</td><td>made-up</td><td></td><td>20 ms</td><td>3.2 ms</td>" in html
+    assert "<td>16</td><td>200</td><td>1</td><td>made-up</td><td>20 ms</td><td>3.2 ms</td>" in html
     assert html.index("time of steady") < html.index(f"time of {ESCAPED}")
 
 
@@ -68,6 +69,33 @@ def test_what_a_prompt_shows_is_a_line(model: Model) -> None:
     assert repr(model.diagnose(ranks=64, size=200)) == "<Diagnosis known <program>: 3 kernels at 1 configuration>"
 
 
+def test_a_validation_shows_the_program_then_the_largest_times(model: Model, known: Experiment) -> None:
+    found = rs.validate(model, known)
+    html = found._repr_html_()
+    assert "measured values" in repr(found)
+    metrics = re.findall(r"<td>(time|instructions|\w+_sent|messages)</td>", html)
+    assert metrics == sorted(metrics, key=lambda name: name != "time")
+    assert "</table>" in html
+    with pytest.raises(InputError, match="give it first"):
+        rs.validate(known, model)  # type: ignore[arg-type]
+
+
+def test_measured_times_of_the_program_are_held_against_the_sum_of_kernels(tmp_path: Path) -> None:
+    rows = [(p, kernel, seconds) for p in (1, 2, 4, 8, 16) for kernel, seconds in (("a", 8 / p), ("b", 0.1))]
+    frame = pd.DataFrame(rows, columns=["ranks", "kernel", "time"])
+    model = rs.fit(rs.from_frame(frame, parameters=["ranks"], kernel="kernel", time="time"))
+    table = rs.validate(model, rs.from_dict({"ranks": [32, 64], "time": [0.35, 0.225]}, time="time")).table
+    whole = [model.predict(ranks=p, metrics="time").answers[0] for p in (32, 64)]
+    assert table["predicted"].tolist() == pytest.approx([answer.value for answer in whole])
+    other = rs.from_dict({"ranks": [32, 64], "visits": [7.0, 5.0]}, time=None, metrics=["visits"])
+    with pytest.raises(InputError, match="no kernel and metric of the model"):
+        rs.validate(model, other)
+
+
+def test_columns_without_content_are_not_shown(model: Model) -> None:
+    assert '<th scope="col">note</th>' not in model.predict(ranks=64, size=200, metrics=["time"])._repr_html_()
+
+
 def test_a_diagnosis_shows_verdicts(model: Model) -> None:
     html = model.diagnose(ranks=[64, 128], size=200)._repr_html_()
     assert "at ranks 128, size 200" in html
@@ -92,6 +120,7 @@ def test_plots_appear_without_asking_for_a_figure(model: Model, known: Experimen
     whole = predicted.table().query("kernel.isna()")
     assert made[1].get_lines()[0].get_ydata() == pytest.approx(whole["value"])
     assert HOSTILE in made[3].get_ylabel()
+    assert made[2].get_ylabel() == "time, sum of kernels"
     for ax in made:
         ax.figure.savefig(tmp_path / "p.png")
     mine = pyplot.figure().add_subplot()

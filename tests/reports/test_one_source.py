@@ -16,6 +16,7 @@ import pytest
 
 import ranksight as rs
 from ranksight.analysis.planning.cost import cost_of
+from ranksight.analysis.planning.designs import GAIN
 from ranksight.cli.main import main
 from ranksight.core.experiment import WHOLE, Experiment, Run
 from ranksight.core.units import format_si
@@ -24,6 +25,7 @@ from ranksight.model.fit import assemble
 from ranksight.platforms import load
 from ranksight.reports.demonstration import prove
 from ranksight.reports.html.context import Context
+from ranksight.reports.html.sections.ask import live_answer
 from ranksight.reports.palette import NAMES
 from ranksight.reports.plans import spent
 from ranksight.reports.sweep import sweep
@@ -209,6 +211,49 @@ def test_a_run_costs_the_same_in_a_plan_and_in_the_report(case: Case, capsys: py
         assert spent(found.core_hours) in html.unescape(recommended["why"])
 
 
+def test_what_to_measure_next_is_that_of_the_plan(case: Case, capsys: pytest.CaptureFixture[str]) -> None:
+    from ranksight.reports.html.sections.front import build
+
+    plan = json.loads(asked("plan", case, capsys, "--format", "json", "--reps", "1"))
+    assert all(row["narrowing"] is None or row["narrowing"] >= GAIN for row in plan["remedies"])
+    listed = build(context_of(case))["next"]
+    rows = [] if listed is None else [row for row in listed["remedies"] if not row["cause"].startswith("to predict")]
+    causes = [(row["cause"], row["text"]) for row in rows]
+    assert causes == [(row["cause"], row["text"]) for row in plan["remedies"]]
+
+
+def test_the_fields_of_the_report_and_the_server_answer_as_predict(
+    case: Case, capsys: pytest.CaptureFixture[str]
+) -> None:
+    program = program_of(json.loads(asked("predict", case, capsys, "--format", "json", "--metric", "time")))
+    (row,) = json.loads(asked("diagnose", case, capsys, "--format", "json"))["program"]
+    context = context_of(case)
+    live = live_answer(context, case.target)
+    assert [live["time"], live["low"], live["high"]] == pytest.approx([program["value"], *program["interval"]])
+    assert live["supported"] == (program["status"] == "ok")
+    parts = dict(zip(NAMES, live["parts"], strict=True))
+    total = sum(parts.values())
+    assert {name: seconds / total for name, seconds in parts.items() if seconds} == pytest.approx(
+        {name: share for name, share in row["parts"].items() if share}, abs=1e-6
+    )
+    assert context.cost is not None
+    assert live["hours"] == pytest.approx(float(context.cost.of(context.sweep.points[-1:], 1).core_hours[0]))
+
+
+def test_measured_times_are_held_against_what_predict_answers(case: Case) -> None:
+    """At the runs themselves, where the whole program and its kernels were measured."""
+    model = rs.load(case.file)
+    table = rs.validate(model, case.experiment).table
+    table = table[table["metric"].isin(["time", "wall_time"])].tail(4)
+    for row in table.to_dict("records"):
+        kernel = None if row["kernel"] == WHOLE else row["kernel"]
+        answers = model.predict({name: row[name] for name in model.parameters}, metrics="time").answers
+        (answer,) = (each for each in answers if each.kernel == kernel)
+        assert (row["predicted"], row["lower"], row["upper"]) == pytest.approx(
+            (answer.value, answer.lower, answer.upper)
+        )
+
+
 def test_the_proof_of_the_demonstration_is_what_predict_answers(tmp_path: Path) -> None:
     """Wall times are held against the whole program; the report, which has kernels alone, says that it means these."""
     example.unpack(tmp_path)
@@ -219,6 +264,14 @@ def test_the_proof_of_the_demonstration_is_what_predict_answers(tmp_path: Path) 
         (whole,) = (each for each in model.predict(metrics=["time"], **asked).answers if each.kernel is None)
         proven = row["predicted"], row["lower"], row["upper"]
         assert proven == pytest.approx((whole.value, whole.lower, whole.upper), rel=1e-9)
+    held = rs.validate(model, checked).table
+    walls = held[(held["kernel"] == WHOLE) & (held["metric"] == "wall_time")].set_index(list(model.parameters))
+    assert len(walls) == len(prove(model, checked).table)
+    for row in prove(model, checked).table.to_dict("records"):
+        found = walls.loc[tuple(row[name] for name in model.parameters)]
+        assert found[["predicted", "lower", "upper", "measured"]].tolist() == pytest.approx(
+            [row[name] for name in ("predicted", "lower", "upper", "measured")], rel=1e-9
+        )
     context = Context(model, sweep(model, to=256, at={"size": 24}), (trained, checked))
     (text,) = (fact.text for fact in trust(context.sweep, context.measured) if fact.title == "Check")
     assert "computation off by" in text

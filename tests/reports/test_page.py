@@ -377,3 +377,13 @@ def test_the_section_of_the_document_works(model: Model, monkeypatch: pytest.Mon
     found = Page(render(Context(model, sweep(model, to=256))))
     assert any("Functions by metric" in str(each) for each in found.elements)
     assert found.texts.count("Functions") >= 1
+
+
+def test_no_region_has_the_name_of_a_section() -> None:
+    """Readers of the page by ear choose among them by name."""
+    texts = [file.read_text() for file in (Path(whole_page.__file__).parent / "templates").glob("*.html")]
+    titles = {title for text in texts for title in re.findall(r'<h2 id="[\w-]+-title">([^<{]+)<', text)}
+    labels = {label for text in texts for label in re.findall(r'page\.table\("([^"]+)"', text)}
+    assert {"Energy and cost", "Roofline"} <= titles
+    assert labels
+    assert not labels & titles

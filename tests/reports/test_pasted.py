@@ -15,7 +15,7 @@ from ranksight.cli.main import main
 from ranksight.core.experiment import Experiment
 from ranksight.model.fitted_model import Model
 from ranksight.reports.pasted import latex_text, markdown_text, pasted
-from ranksight.reports.terminal import Table
+from ranksight.reports.terminal import Cell, Table
 
 PREAMBLE = "\\documentclass{article}\\usepackage[T1]{fontenc}\\usepackage{booktabs}\\begin{document}\n"
 
@@ -37,6 +37,7 @@ LINES = {
     "diagnose": ["--ranks", "64", "--size", "200"],
     "diagnose efficiencies": ["--ranks", "64", "--size", "200", "--table", "efficiencies"],
     "diagnose scaling": ["--ranks", "64", "--size", "200", "--table", "scaling"],
+    "diagnose advice": ["--ranks", "64", "--size", "200", "--table", "advice"],
 }
 
 
@@ -59,18 +60,41 @@ def test_markdown_has_one_width_a_table_and_no_markup_of_names(
 def test_latex_compiles(verb: str, file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main([verb.split()[0], file, *LINES[verb], "--format", "latex"])
     said = capsys.readouterr().out
-    for table in re.findall(r"\\begin\{tabular\}\{(.*?)\}(.*?)\\end\{tabular\}", said, re.DOTALL):
+    plain = re.sub(r"p\{[\d.]+\\linewidth\}", "p", said)
+    for table in re.findall(r"\\begin\{tabular\}\{(.*?)\}(.*?)\\end\{tabular\}", plain, re.DOTALL):
         columns, body = table
         lines = [line for line in body.split("\n") if line.endswith(r"\\")]
         assert {len(re.findall(r"(?<!\\)&", line)) for line in lines} == {len(columns) - 1}
+    compiled(said, tmp_path)
+
+
+def compiled(text: str, folder: Path) -> str:
+    """What pdflatex prints of a page with `text`; skips the test where there is none."""
     if (
         shutil.which("pdflatex") is None
         or subprocess.run(["kpsewhich", "booktabs.sty"], capture_output=True).returncode
     ):
         pytest.skip("no pdflatex with booktabs is found")
-    (tmp_path / "page.tex").write_text(PREAMBLE + said + "\\end{document}\n")
-    done = subprocess.run(["pdflatex", "-halt-on-error", "page.tex"], cwd=tmp_path, capture_output=True, timeout=120)
+    (folder / "page.tex").write_text(PREAMBLE + text + "\\end{document}\n")
+    words = ["pdflatex", "-halt-on-error", "-interaction=nonstopmode", "page.tex"]
+    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, errors="replace", timeout=60)
     assert done.returncode == 0, done.stdout[-2000:]
+    return done.stdout
+
+
+def test_a_row_may_begin_with_what_latex_takes_for_an_option(tmp_path: Path) -> None:
+    names = ["[libc]", "[16.0, 16.0]", "*star", "*[x]", "(group)", "--option", "[]"]
+    rows: list[list[str | Cell]] = [[name, "1"] for name in names]
+    assert "page.pdf (1 page" in compiled(pasted([Table(["name:text", "value"], rows)], "latex"), tmp_path)
+
+
+def test_long_texts_are_wrapped_to_the_line_of_a_page(tmp_path: Path) -> None:
+    rows: list[list[str | Cell]] = [
+        ["solve", "12 %", "halving its time saves 12 % of the program's " * 3] for _ in "ab"
+    ]
+    page = pasted([Table(["kernel:name", "saves", "what helps:text"], rows)], "latex")
+    assert "p{" in page
+    assert "Overfull" not in compiled(page, tmp_path)
 
 
 def test_a_comparison_is_pasted(known: Experiment, capsys: pytest.CaptureFixture[str]) -> None:
@@ -84,5 +108,6 @@ def test_no_text_leaves_its_cell(text: str) -> None:
     page = pasted([Table(["name:text", "value"], [[text, "1"]])], "markdown")
     assert {len(row) for row in rows_of(page)} <= {1, 2}
     assert len(page.splitlines()) == 3
-    assert not re.search(r"(?<!\\)[_#%&${}~^]", re.sub(r"\\text\w+\{\}", "", latex_text(text)))
+    plain = re.sub(r"-\{\}(?=-)|\$-\$(?=\d)|\\text\w+\{\}", "", latex_text(text))
+    assert not re.search(r"(?<!\\)[_#%&${}~^]", plain)
     assert not re.search(r"(?<!\\)[<>\[\]`]", re.sub(r"\\\\", "", markdown_text(text)))

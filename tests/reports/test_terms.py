@@ -93,6 +93,17 @@ def test_tables_show_the_terms_and_what_lies_outside_of_kernels(file: Path, caps
     assert said.index("CPI_exec") < said.index("T_others")
 
 
+@pytest.mark.parametrize("how", ["csv", "markdown"])
+def test_configurations_are_columns_of_their_parameters(
+    how: str, file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main(["diagnose", str(file), "--table", "terms", "--format", how])
+    head, *rows = capsys.readouterr().out.splitlines()
+    assert ("configuration" in head, "ranks" in head) == (False, True)
+    assert rows
+    assert not any("{" in row for row in rows)
+
+
 def test_rounding_is_no_ratio() -> None:
     assert number(BLOCKING, 4e-17) == number(BLOCKING, 0.0) != number(BLOCKING, 4e-3)
     assert number(CLOCK_TERM, 2.4e9) != number(CLOCK_TERM, 0.0)

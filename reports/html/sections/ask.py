@@ -18,6 +18,7 @@ from ranksight.reports.html.context import Context
 from ranksight.reports.html.encoding import pack
 from ranksight.reports.html.writing import whole
 from ranksight.reports.palette import NAMES, PARTS
+from ranksight.reports.plans import LEAST_HOURS
 from ranksight.reports.sweep import RANKS, following, place
 
 MOST_NUMBERS = 60_000  # times of kernels that the grid of a page holds
@@ -42,6 +43,7 @@ def build(context: Context) -> dict[str, Any] | None:
         "level": sweep.level,
         "along": sweep.along,
         "threshold": context.threshold,
+        "least": LEAST_HOURS,
         "marked": MARKED,
         "about": ABOUT,
         "parts": [[NAMES[name], PARTS[name][1:].lower()] for name in NAMES],

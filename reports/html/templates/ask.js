@@ -81,7 +81,7 @@
     const facts = here("ask-facts"), fact = (name, words) => { const group = make(facts, "div", {}); make(group, "dt", {}, name); make(group, "dd", {}, words); };
     facts.replaceChildren();
     if (Number.isFinite(said.efficiency)) fact("Efficiency", percent(said.efficiency));
-    if (Number.isFinite(said.hours) && Number.isFinite(said.time)) fact("Core-hours a run", number(said.hours));
+    if (Number.isFinite(said.hours) && Number.isFinite(said.time)) { const small = said.hours < data.least; fact(`Core-${small ? "seconds" : "hours"} a run`, number(said.hours * (small ? 3600 : 1))); }
     for (const [name, value] of said.charges ?? []) if (Number.isFinite(value) && Number.isFinite(said.time)) fact(`${name === "kWh" ? "Energy" : "Cost"} a run, ${name}`, number(value));
     const words = said.supported ? advice(values) : "";
     if (words) fact("Rank count", words);
@@ -103,8 +103,8 @@
       const row = make(body, "tr", {}), head = make(row, "th", { scope: "row" });
       make(page >= 0 ? make(head, "a", { href: `#k${page}`, class: "name" }) : head, "bdi", {}, name);
       make(row, "td", { class: "num" }, unit.text(time));
-      make(row, "td", { class: "num" }, percent(time / said.time));
-      make(make(row, "td", {}), "meter", { min: 0, max: 1, value: Math.min(1, time / said.time), "aria-label": `${percent(time / said.time)} of the time` });
+      make(row, "td", { class: "num" }, percent(time / total));
+      make(make(row, "td", {}), "meter", { min: 0, max: 1, value: Math.min(1, time / total), "aria-label": `${percent(time / total)} of the time` });
     }
     here("ask-command").textContent = `${data.command}${axes.map(({ name }, k) => ` --${name} ${values[k]}`).join("")}${follow(values[0]).map(({ name, value }) => ` --${name} ${value}`).join("")}`;
     frame(values);
@@ -138,7 +138,7 @@
   let frame = () => {};
   const map = here("ask-map");
   if (map && axes.length === 2) {
-    const W = 720, H = 260, left = 60, bottom = 28, [across, up] = shape, wide = (W - left - 8) / across, high = (H - bottom - 8) / up;
+    const W = 720, H = 280, left = 76, bottom = 46, [across, up] = shape, wide = (W - left - 8) / across, high = (H - bottom - 8) / up;
     const svg = make(map, "svg", { viewBox: `0 0 ${W} ${H}`, role: "img", "aria-label": `Predicted time over ${axes[0].name} and ${axes[1].name}` });
     const known = table[0].filter(Number.isFinite), least = Math.min(...known), most = Math.max(...known), label = (x, y, words, anchor) => make(svg, "text", { x, y, "text-anchor": anchor, "font-size": 11, fill: "currentColor" }, words);
     const choose = (i, j) => { [i, j].forEach((k, axis) => { fields[axis].value = axes[axis].values[k]; }); update(); };
@@ -146,13 +146,16 @@
     make(hatch, "line", { x1: 0, y1: 0, x2: 0, y2: 6, class: "hatch" });
     for (let i = 0; i < across; i++) for (let j = 0; j < up; j++) {
       const k = i * up + j, box = { x: left + i * wide, y: 8 + (up - 1 - j) * high, width: wide - 1, height: high - 1 };
-      const rect = make(svg, "rect", { ...box, class: "f0072b2 cell", fill: "#0072b2", "fill-opacity": Number.isFinite(table[0][k]) ? 0.08 + 0.87 * (most > least ? (table[0][k] - least) / (most - least) : 0.5) : 0 });
+      const rect = make(svg, "rect", { ...box, class: "f0072b2 cell", fill: "#0072b2", "fill-opacity": Number.isFinite(table[0][k]) ? 0.06 + 0.54 * (most > least ? (table[0][k] - least) / (most - least) : 0.5) : 0 });
       make(rect, "title", {}, `${place(axes[0], axes[0].values[i])}, ${place(axes[1], axes[1].values[j])}: ${Numbers.text(rows[0][k], "s")}${data.reason[k] ? `, not predicted: ${data.reasons[data.reason[k]]}` : ""}`);
       rect.addEventListener("click", () => choose(i, j));
       if (data.reason[k]) make(svg, "rect", { ...box, fill: "url(#hatch)", "pointer-events": "none" });
+      else if (wide > 48 && high > 15) make(svg, "text", { x: box.x + wide / 2, y: box.y + high / 2 + 4, "text-anchor": "middle", "font-size": 11, fill: "currentColor", "pointer-events": "none" }, Numbers.text(rows[0][k], "s"));
     }
-    axes[0].values.forEach((x, i) => { if (wide > 34 || i % Math.ceil(34 / wide) === 0) label(left + (i + 0.5) * wide, H - 10, Numbers.short(x), "middle"); });
+    axes[0].values.forEach((x, i) => { if (wide > 34 || i % Math.ceil(34 / wide) === 0) label(left + (i + 0.5) * wide, H - 28, Numbers.short(x), "middle"); });
     axes[1].values.forEach((y, j) => { if (high > 14 || j % Math.ceil(14 / high) === 0) label(left - 6, 8 + (up - 0.5 - j) * high + 4, Numbers.short(y), "end"); });
+    label(left + (W - 8 - left) / 2, H - 8, axes[0].name, "middle");
+    make(svg, "text", { x: 14, y: 8 + (H - bottom - 8) / 2, "text-anchor": "middle", "font-size": 11, fill: "currentColor", transform: `rotate(-90 14 ${8 + (H - bottom - 8) / 2})` }, axes[1].name);
     const mark = make(svg, "rect", { fill: "none", class: "frame", "pointer-events": "none" });
     const cells = (values) => values.map((value, k) => { let best = 0; logs[k].forEach((node, j) => { if (Math.abs(node - Math.log(value)) < Math.abs(logs[k][best] - Math.log(value))) best = j; }); return best; });
     frame = (values) => { if (!values.every((value) => value > 0)) return; const [i, j] = cells(values); for (const [name, value] of Object.entries({ x: left + i * wide, y: 8 + (up - 1 - j) * high, width: wide - 1, height: high - 1 })) mark.setAttribute(name, value); };
