@@ -153,6 +153,7 @@ STAGES: dict[str, Stage] = {
     "first value of another regime": {"fitting.fit_series.without_first": _with_first},
     "changepoints within the range": {"fitting.fit_series.find_breaks": _no_breaks},
     "discrepancy learned": {"uncertainty.drift.pace": _usual_pace},
+    "best of many forms": {"uncertainty.discrepancy.by_chance": np.ones_like},
     "drift": {"priors.DRIFT": 0.0},
     "uneven numbers of ranks": {"priors.UNEVEN": 0.0},
     "a node that is full": {"kernel_time.where.filled": lambda low, high: 0.0},

@@ -21,6 +21,8 @@ ALONE_FREEDOM = 2.0
 MOST_FREEDOM = 20.0
 """More is never believed: no scatter is exactly proportional to the values."""
 STRAYS = 0.05
+CHOICES = 10.0
+"""Forms of one term that are really different from each other."""
 LARGEST = 2
 """Terms of the forms that the discrepancy is measured against: larger ones bend to the points. One more where values
 are exact."""
@@ -48,6 +50,8 @@ def learn(problem: Problem, screened: Screened, noise: Array, known: Array) -> t
     `noise` (s,): from :func:`configuration_variance`. `known` (s,): degrees of freedom behind it.
     """
     ratio, freedom = misfit(problem, screened, noise, known)
+    # Repetitions show by themselves what noise is, but say nothing of forms where the choice takes all the freedom.
+    ratio = np.where((known > 0) & (freedom <= priors.DISCREPANCY_CHOSEN), by_chance(freedom), 1.0) * ratio
     prior, factor = moderate(np.where(freedom > 0, ratio, 0.0), freedom)
     if prior <= 0:
         return None
@@ -79,7 +83,13 @@ def misfit(problem: Problem, screened: Screened, noise: Array, known: Array) -> 
     freedom = (problem.count - sizes[best]).astype(np.float64)
     use = np.isfinite(top) & (freedom > 0)
     ratio = np.where(use, screened.residual[rows, best] / np.where(freedom > 0, freedom, 1.0) / noise, 1.0)
-    return ratio, np.where(use, freedom, 0.0)
+    return np.where(guessed & use, by_chance(freedom), 1.0) * ratio, np.where(use, freedom, 0.0)
+
+
+def by_chance(freedom: Array) -> Array:
+    """Factor (s,) by which the best of many forms is too near to values that leave so many degrees of freedom: the
+    least of h chi-squared variables of nu degrees is smaller by about h^(2/nu)."""
+    return np.asarray(CHOICES ** (2 / np.maximum(freedom, 1.0)))
 
 
 def alone(problem: Problem, screened: Screened, noise: Array, known: Array) -> tuple[Array, Array]:
