@@ -148,6 +148,11 @@ class Fitted(Keyed):
         answer = Forecast(value, low, high, status, reason, form, freedom=freedom, inner=inner, outer=outer)
         return self._with_below(answer, points, hidden)
 
+    def going_on(self) -> Fitted:
+        """The same functions of laws that never turn."""
+        none = np.zeros(2)
+        return replace(self, processes=tuple(replace(process, turn=none) for process in self.processes))
+
     def _batches(self, points: int) -> Iterator[tuple[Index, Index]]:
         """Series (r,) that keep equally many hypotheses and these (r, c), as many as memory takes at `points`."""
         used = np.count_nonzero(self.weight > 0, axis=1)

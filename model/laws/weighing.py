@@ -95,7 +95,8 @@ def _scores(view: View, kernels: tuple[str, ...], keep: Mask, exact: Collection[
     fits = part.fits()
     asks = {"time", *(metric for law in registered().values() for metric in law.asks)}
     wanted = np.isin(np.array(part.series.metrics, dtype=object), sorted(asks))
-    functions = Functions(fit_varied(part.series.select(wanted), **view.settings))
+    # Any law may turn beyond its runs: those of which it is said must not lose by it what the others keep.
+    functions = Functions(fit_varied(part.series.select(wanted), **view.settings).going_on())
     held_out = view.series.points[~keep]
     predicted = functions.predict(held_out)
     counts = _as_measured(predicted, functions.rows, view.series.at(~keep), exact)

@@ -8,8 +8,8 @@ follows the ranks and sizes exactly. So a count y of a kernel in the loop is
 with the iterations n, which no short function meets, the kernel's calls c, and g, what one call does. n is the count of
 calls that most others are exact affine functions of, such as the all-reduces of a scalar product, two an iteration and
 one before. Messages between pairs of ranks are known by their sums, so that there c is n less a constant where the
-ratio of messages to it is the same at all sizes. Any other kernel may be called as often as no function meets exactly, such as
-every tenth iteration; its own calls are then c. A series is taken this way where g is met better than y.
+ratio of messages to it is the same at all sizes. Any other kernel may be called as often as no function meets exactly,
+such as every tenth iteration; its own calls are then c. A series is taken this way where g is met better than y.
 
 How n goes on depends on what converges. Beyond the values measured of a parameter it may follow the slope that it had
 between them, none, or twice that.
