@@ -81,7 +81,7 @@ class Grid:
             median, upper = (np.nansum(part[rows], axis=0) for part in (said.value, said.upper))
             return median, upper
 
-        return Cost(seconds, "predicted time", 0 if ranks else None)
+        return Cost(seconds, "predicted time", (0,) if ranks else ())
 
     def judged(self, made: np.ndarray) -> Standing:
         """What the runs made show about the target."""

@@ -25,6 +25,7 @@ from ranksight.cli._progress import Files
 from ranksight.cli._reading import log_reader, reader, readings, table_reader
 from ranksight.cli._saying import SHOWN, say, say_first, warn
 from ranksight.core.errors import InputError, UsageError, meant
+from ranksight.core.mpi import RANK_COUNTS
 from ranksight.core.units import counted, in_full, some_of
 from ranksight.reports.terminal import Table, next_step, show
 
@@ -42,9 +43,6 @@ MARKDOWN = "markdown"  # the same, of pipe tables
 LOG = "log"  # name of the format whose lines the user describes
 JOINED = "experiment"  # name of the format of our own folders
 ENDINGS = (".csv", ".tsv", ".csv.gz", ".tsv.gz")  # how tables in a folder are called
-RANKS = frozenset({"p", "np", "nproc", "nprocs", "nranks", "num_ranks", "mpi_ranks", "mpi", "procs", "processes",
-                   "processors", "tasks", "ntasks"})  # fmt: skip
-"""What programs and people call the number of ranks."""
 ANY_TIMES = (TABLE, MARKDOWN, "extrap")
 """Formats whose kernels may be timers of any kind; others say whether times hold those of callees."""
 OF_TABLES = ("kernel", "repetition", "rank", "where", "melt", "pivot", "delimiter", "decimal")
@@ -189,7 +187,7 @@ def _doubts(work: Import, experiment: Experiment, chosen: argparse.Namespace) ->
             f"times of one configuration differ by a factor of a thousand ({files}): are some in "
             "milliseconds? name their unit in the column (time_ms), or import them separately"
         )
-    counts = [name for name in experiment.parameters if name.casefold() in RANKS]
+    counts = [name for name in experiment.parameters if name.casefold() in RANK_COUNTS]
     if counts and "ranks" not in experiment.parameters:
         named = f"--parameter ranks={counts[0]}"
         yield f"if {counts[0]} counts the ranks, say so with {named}: models and diagnosis know more of ranks"

@@ -28,6 +28,9 @@ _FOLDED = (
 _ARGUMENTS = r"(?:\(.*\))?"
 _CALL = re.compile(rf"{_RESERVED}\s*{_ARGUMENTS}|{_FOLDED}_{{0,2}}\s*{_ARGUMENTS}", re.DOTALL)
 _TOTAL = re.compile(r"MPI(?:[ _-](?:time|total|library|calls|communication))?", re.IGNORECASE)
+RANK_COUNTS = frozenset({"p", "np", "nproc", "nprocs", "nranks", "num_ranks", "mpi_ranks", "mpi", "procs", "processes",
+                         "processors", "tasks", "ntasks"})  # fmt: skip
+"""What programs and people call the number of ranks."""
 LABEL = " [MPI]"
 """What readers add to the name of a function that its source calls MPI's."""
 

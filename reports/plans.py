@@ -169,8 +169,10 @@ def _runs(choice: Choice) -> Table:
         place = [in_full(run.configuration[name]) for name in names]
         cost = [f"{run.repetitions}", f"{run.seconds:.3g}", hours(factor * run.core_hours), hours(factor * total)]
         lines.append([*place, *cost, _promised(choice, run), run.why, run.helps])
-    costs = ["reps/3", "seconds/4", unit, "so far/2", "interval", "why:word/1", "mostly for:text/5"]
-    return Table([*map(Column, names), *costs], lines)
+    columns = ["reps/3", "seconds/4", unit, "so far/2", "interval", "why:word/1", "mostly for:text/5"]
+    if not any(run.helps for run in choice.runs):
+        columns, lines = columns[:-1], [row[:-1] for row in lines]
+    return Table([*map(Column, names), *columns], lines)
 
 
 def _promised(choice: Choice, run: PlannedRun) -> str:

@@ -1,4 +1,5 @@
-"""What a run costs: core-hours = seconds x ranks / 3600, for every repetition.
+"""What a run costs: core-hours = seconds x ranks x threads / 3600, for every repetition; where neither is a parameter,
+the processes, cores or nodes that one counts.
 
 The seconds are the model's time t of the whole program, and where an experiment knows how long its runs took under the
 collector that slowed them least, ``a + b t``: a >= 0 for starting and ending, b >= 1 for what the collector adds. Where
@@ -13,7 +14,7 @@ expectation ``median * exp(sigma^2 / 2)`` (that of a lognormal law): a run that 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,13 +24,17 @@ from ranksight.core import special
 from ranksight.core.arrays import Array
 from ranksight.core.errors import InsufficientError
 from ranksight.core.experiment import Experiment
+from ranksight.core.mpi import RANK_COUNTS
 from ranksight.core.units import HOUR
 from ranksight.model.fitted_model import Model
 from ranksight.model.fitting.fit_series import fit_series
+from ranksight.model.series.computation import DIVIDERS
 from ranksight.model.series.reducing import Series
 
 TIMES = ("time", "wall_time", "cpu_time", "compute_cpu_time", "compute_time", "time_inclusive")
 """Metrics for the duration of a run, the best first: what every verb calls the time of the program leads."""
+PLACES = ("cores", "nodes")
+"""Parameters that a run's cores are proportional to, where none counts its ranks."""
 FEWEST = 3
 """Configurations whose wall time is known that a function of it is fitted to."""
 LEVEL = 0.9
@@ -57,7 +62,7 @@ class Cost:
 
     seconds: Seconds
     basis: str  # what the seconds come from, for people
-    ranks: int | None  # column of the ranks; without it a run is counted as one core
+    occupied: tuple[int, ...]  # columns whose product is the cores of a run; one core where there are none
     collectors: tuple[str, ...] = ()
     """Those that runs were made under, where more than one or a slower one than the basis was used."""
     factor: float = 1.0
@@ -71,8 +76,7 @@ class Cost:
         sigma = np.clip(np.where(np.isfinite(sigma), sigma, MOST_SIGMA), 0.0, MOST_SIGMA)
         expected = median * np.exp(sigma**2 / 2)
         upper = median * np.exp(sigma * float(special.ndtri((1 + LEVEL) / 2)))
-        cores = points[:, self.ranks] if self.ranks is not None else np.ones(len(points))
-        each = repetitions * cores / HOUR
+        each = repetitions * np.maximum(points[:, list(self.occupied)], 0.0).prod(axis=1) / HOUR
         return Price(expected, each * expected, each * upper)
 
 
@@ -82,13 +86,13 @@ def cost_of(model: Model, experiment: Experiment | None = None) -> Cost:
     `experiment`: its runs' wall times are used where they are known. Raises InsufficientError when neither the
     experiment nor the model knows how long anything takes.
     """
-    ranks = model.parameters.index("ranks") if "ranks" in model.parameters else None
+    occupied, counted = _occupied(model.parameters)
     measured = None if experiment is None else _measured(experiment)
     name = next((each for each in TIMES if each in model.fitted.metrics), None)
     if measured is not None:
         program = None if name is None or not total_of(model, name) else _predicted(model, name)
         seconds = measured.fitted() if program is None else measured.on_top_of(program)
-        return Cost(seconds, measured.basis, ranks, measured.collectors, measured.factor)
+        return Cost(seconds, measured.basis + counted, occupied, measured.collectors, measured.factor)
     if name is None:
         raise InsufficientError(
             "the duration of a run is not known: the model has no time",
@@ -99,7 +103,20 @@ def cost_of(model: Model, experiment: Experiment | None = None) -> Cost:
     basis = f"predicted {name}" if total else f"largest predicted {name}"
     if never:
         basis += f" (taken to grow as {' and '.join(never)}, never varied)"
-    return Cost(_predicted(model, name), basis, ranks)
+    return Cost(_predicted(model, name), basis + counted, occupied)
+
+
+def _occupied(parameters: Sequence[str]) -> tuple[tuple[int, ...], str]:
+    """Columns whose product is the cores of a run, and what is counted as a core where none is ranks or threads."""
+    named = tuple(at for at, name in enumerate(parameters) if name in DIVIDERS)
+    if named:
+        return named, ""
+    folded = [name.casefold() for name in parameters]
+    counting = next((at for at, name in enumerate(folded) if name in RANK_COUNTS), None)
+    counting = next((folded.index(name) for name in PLACES if name in folded), None) if counting is None else counting
+    if counting is None:
+        return (), ""
+    return (counting,), "" if folded[counting] == "cores" else f", each of the {parameters[counting]} counted as a core"
 
 
 def _predicted(model: Model, name: str) -> Seconds:

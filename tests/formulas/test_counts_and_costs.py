@@ -51,7 +51,7 @@ def test_times_differ_between_jobs_by_four_percent_and_counts_do_not() -> None:
 def test_core_hours_are_the_expectation_of_a_lognormal_law() -> None:
     """Median 100 s, 90 % interval up to 200 s: sigma = ln 2 / 1.645, the mean is ``100 exp(sigma^2 / 2)``."""
     seconds = np.array([100.0]), np.array([200.0])
-    cost = Cost(lambda points: seconds, "", 0)
+    cost = Cost(lambda points: seconds, "", (0,))
     sigma = np.log(2) / 1.644853626951
     price = cost.of(np.array([[36.0]]), 3)
     assert price.seconds == pytest.approx([100 * np.exp(sigma**2 / 2)])

@@ -165,11 +165,31 @@ def test_runs_narrow_less_what_goes_together() -> None:
 @pytest.mark.parametrize("spread", [1.0, 1.5, 1000.0])
 def test_a_run_that_may_take_long_costs_more(spread: float) -> None:
     points, median = np.array([[4.0], [8.0]]), np.array([[10.0, 10.0]])
-    price = Cost(lambda at: (median[0], median[0] * spread), "made", 0).of(points, 3)
+    price = Cost(lambda at: (median[0], median[0] * spread), "made", (0,)).of(points, 3)
     sigma = min(np.log(spread) / 1.6448536, MOST_SIGMA)
     assert price.seconds == pytest.approx(10 * np.exp(sigma**2 / 2))
     assert price.core_hours == pytest.approx(price.seconds * points[:, 0] * 3 / 3600)
     assert price.upper == pytest.approx(10 * np.exp(1.6448536 * sigma) * points[:, 0] * 3 / 3600)
+
+
+@pytest.mark.parametrize(
+    ("names", "cores", "counted"),
+    [
+        (("nodes",), 8, ", each of the nodes counted as a core"),
+        (("cores", "nodes"), 8, ""),
+        (("size", "Tasks"), 3, ", each of the Tasks counted as a core"),
+        (("threads", "ranks"), 24, ""),
+        (("nodes", "ranks"), 3, ""),
+        (("size", "n"), 1, ""),
+    ],
+)
+def test_what_counts_the_cores_of_a_run(names: tuple[str, ...], cores: int, counted: str) -> None:
+    points = [[float(a), float(b)][: len(names)] for a in (1, 2, 4, 8) for b in (1, 2, 4)[: 3 if names[1:] else 1]]
+    made = replace(series(line, points, noise=0.0, kernels=(WHOLE,)), parameters=names)
+    cost = cost_of(model_of(made, "made"))
+    price = cost.of(np.array([[8.0, 3.0][: len(names)]]), 1)
+    assert 3600 * price.core_hours == pytest.approx(price.seconds * cores)
+    assert cost.basis == "predicted time" + counted
 
 
 def test_why_a_plan_ends_and_what_each_run_adds() -> None:
