@@ -212,9 +212,8 @@ def evidence(prediction: Prediction) -> list[Block]:
     blocks: list[Block] = ["", *(Text(f"note: {note}") for note in prediction.notes)]
     if factors := _exchanged(prediction):
         last = factors[-1]
-        text = f"{', '.join(f'{in_full(x)} {name}' for name, x in last['configuration'].items())}: "
-        text += f"BF_comm is {format_factor(last['factor'])}, {MEANINGS[last['meaning']]}"
-        blocks.append(Text(text))
+        text = f"BF_comm is {format_factor(last['factor'])}, {MEANINGS[last['meaning']]}"
+        blocks.append(Text(f"{in_words(last['configuration'])}: {text}"))
     found = merged({text: [text] * count for text, count in methods.most_common()})
     for text, counted in sorted(found.items(), key=lambda item: -len(item[1]))[:METHODS]:
         blocks.append(Text(f"{len(counted)} {'value' if len(counted) == 1 else 'values'} by {text}", style="dim"))
