@@ -80,6 +80,8 @@ def run(chosen: argparse.Namespace) -> int:
     paths = [Path(word) for word in words]
     if named is None and all(is_experiment(path) for path in paths):
         return _join(paths, chosen)
+    if named is None and all(_is_table(path) for path in paths):
+        named = TABLE
     if chosen.time and named != LOG:
         raise UsageError("ranksight import: --time is for logs", f"write import log {words[0]} --time ...")
     if named not in (TABLE, MARKDOWN) and (options := [name for name in OF_TABLES if getattr(chosen, name)]):
@@ -163,6 +165,13 @@ def _recognised(words: list[str], named: str | None, chosen: argparse.Namespace)
             "--list-formats lists the other formats",
         )
     return found
+
+
+def _is_table(path: Path) -> bool:
+    """Whether a file is called as a table, and is of no other format."""
+    from ranksight.campaign.recognising import recognise
+
+    return path.name.lower().endswith(ENDINGS) and path.is_file() and recognise(path) is None
 
 
 def _doubts(work: Import, experiment: Experiment, chosen: argparse.Namespace) -> Iterator[str]:

@@ -35,6 +35,22 @@ def test_a_table_of_times_needs_no_options(tmp_path: Path, content: str, form: s
     assert {kernel for run in experiment.runs for kernel in experiment.table(run, "counters")["kernel"]} == {WHOLE}
 
 
+def test_a_file_called_as_a_table_needs_no_format(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table, target = tmp_path / "Times.CSV", tmp_path / "made"
+    table.write_text("nodes,kernel,time,half\n1,a,100,50\n2,a,52,26\n4,a,29,15\n", encoding="utf-8")
+    options = ["-o", str(target), "--metric", "time=half"]
+    assert main(["import", str(table), *options]) == 0
+    assert [run.configuration["nodes"] for run in read(target).runs] == [1, 2, 4]
+    assert main(["import", str(table), "--kernel", "kernel", "--force", *options]) == 0
+    other = tmp_path / "notes.txt"
+    other.write_text("nodes,time\n1,100\n2,52\n", encoding="utf-8")
+    assert main(["import", str(other)]) == 1
+    assert "import csv" in capsys.readouterr().err
+    (tmp_path / "empty.csv").touch()
+    assert main(["import", str(tmp_path / "empty.csv")]) == 1
+    assert "is empty" in capsys.readouterr().err
+
+
 def test_kernels_repetitions_and_two_parameters_are_told_by_their_names(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

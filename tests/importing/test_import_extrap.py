@@ -292,7 +292,7 @@ def test_wrong_options_name_what_is_there(
 
 
 def test_unknown_formats_point_to_the_table_reader(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "times.csv"
+    path = tmp_path / "times.txt"
     path.write_text("p,t\n1,2\n")
     assert main(["import", str(path)]) == 1
     assert "ranksight import csv" in capsys.readouterr().err
