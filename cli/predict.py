@@ -208,14 +208,22 @@ def _terms_alone(model: Model, args: argparse.Namespace) -> int:
 
 
 def _next(prediction: Prediction, args: argparse.Namespace) -> list[Block]:
-    """What to type: the runs that would give an answer where there is none, else what bounds the program there.
+    """What to type: the runs that would give the answers that are missing, else what bounds the program there.
 
-    Nothing where no program runs.
+    A report where neither kernels nor ranks are known, as no diagnosis is possible then; nothing where no program runs.
     """
-    from ranksight.model.uncertainty.forecast import DOMAIN
+    from ranksight.model.uncertainty.forecast import DOMAIN, OK
     from ranksight.reports.terminal import next_step
 
-    if (prediction.answers.said.status == DOMAIN).any():
+    answers = prediction.answers
+    if (answers.said.status == DOMAIN).any():
         return []
-    verb = "diagnose" if prediction.answers.ok.all() else "plan"
-    return ["", next_step(shell_line("ranksight", verb, args.model, *options(args.asked)))]
+    missing = answers.points[(answers.said.status != OK).any(axis=0)]
+    verb, asked = "diagnose", args.asked
+    if len(missing):
+        columns = dict(zip(answers.parameters, missing.T, strict=True))
+        verb = "plan"
+        asked = {name: [x for x in values if x in columns[name]] for name, values in asked.items() if name in columns}
+    elif "ranks" not in answers.parameters and not answers.kernels.astype(bool).any():
+        verb, asked = "report", {name: [max(values)] for name, values in asked.items()}
+    return ["", next_step(shell_line("ranksight", verb, args.model, *options(asked)))]

@@ -268,9 +268,8 @@ def _efficiency(found: Diagnosis) -> str:
     value = float(found.efficiencies()["global"].iloc[-1])
     if not np.isfinite(value):
         return ""
-    program, ranks = found.program, _ranks(found.line.ranks[-1])
-    last = (found.evidence.points == found.target).all(axis=1)
-    if program is not None and program.status[0, last].any():
+    ranks = _ranks(found.line.ranks[-1])
+    if found.insufficient[-1]:
         return f"efficiency at {ranks}: insufficient data"
     share = f"{value:.0%}" if value >= 0.005 else "less than 1%"
     kind = "strong" if found.strong else "weak"
@@ -300,10 +299,11 @@ def _examined(found: Diagnosis) -> str:
 
 
 def _efficiencies(found: Diagnosis) -> list[Block]:
-    """POP efficiencies at up to six rank counts."""
+    """POP efficiencies at up to six rank counts; the global one with a question mark where data are insufficient."""
     table = found.efficiencies()
     take = np.unique(np.linspace(0, len(table) - 1, min(6, len(table))).round().astype(int))
     chosen = table.iloc[take]
+    marks = [" ?" if missing else "" for missing in found.insufficient[take]]
     names = {
         "global": "global",
         "parallel": "  parallel",
@@ -318,7 +318,9 @@ def _efficiencies(found: Diagnosis) -> list[Block]:
     for name, label in names.items():
         values = chosen[name].to_numpy(dtype=float)
         if np.isfinite(values).all():
-            rows.append([label, *(f"{value:.0%}" if value >= 0.005 else "<1%" for value in values)])
+            shares = (f"{value:.0%}" if value >= 0.005 else "<1%" for value in values)
+            signs = marks if name == "global" else [""] * len(take)
+            rows.append([label, *map(str.__add__, shares, signs)])
     # The least and the most ranks are shown wherever there is room for two columns.
     spare = [0, *range(1, len(take) - 1), 0][: len(take)]
     columns = [Column(in_full(ranks), spare=at) for ranks, at in zip(chosen["ranks"], spare, strict=True)]

@@ -29,13 +29,13 @@ from ranksight.analysis.diagnosis.causes import CAUSES, Causes, causes_of, secon
 from ranksight.analysis.diagnosis.evidence import Evidence, gather, observed
 from ranksight.analysis.diagnosis.scaling import is_strong, line_of
 from ranksight.core import html
-from ranksight.core.arrays import Array, ratio
+from ranksight.core.arrays import Array, Mask, ratio
 from ranksight.core.errors import InputError, nearest
 from ranksight.core.units import counted, finite, format_si, in_words
 from ranksight.model.application.equation_terms import TERMS, EquationTerms
 from ranksight.model.plaindata import plain
 from ranksight.model.questions import NO_CLOCK, above_zero, whole_ranks
-from ranksight.model.uncertainty.forecast import Forecast
+from ranksight.model.uncertainty.forecast import OK, Forecast
 
 if TYPE_CHECKING:
     from ranksight.model.fitted_model import Model
@@ -114,6 +114,12 @@ class Diagnosis:
     def strong(self) -> bool:
         """Whether a rank's work falls with the ranks."""
         return is_strong(self.line)
+
+    @cached_property
+    def insufficient(self) -> Mask:
+        """Whether the data do not suffice for the program's time at each rank count of :attr:`line`."""
+        program = self.model.programs(self.line.points, ["time"], self.level).get("time")
+        return np.zeros(len(self.line.points), dtype=bool) if program is None else np.asarray(program.status[0] != OK)
 
     @cached_property
     def program(self) -> Forecast | None:

@@ -57,6 +57,34 @@ def test_names_are_quoted_in_every_next_line(tmp_path: Path, capsys: pytest.Capt
     assert not (tmp_path / "y").exists()
 
 
+def test_after_a_prediction_comes_what_can_answer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without kernels and ranks no diagnosis is possible; a plan is for the answers that are missing."""
+    file, made, model = (str(tmp_path / name) for name in ("table.csv", "made", "made.json"))
+    Path(file).write_text("nodes,time\n1,100\n2,53\n4,30\n")
+    assert main(["import", file, "-o", made, "--quiet"]) == 0
+    assert main(["fit", made, "-o", model, "--quiet"]) == 0
+    capsys.readouterr()
+    assert main(["predict", model, "--nodes", "2,8"]) == 0
+    assert shown(capsys.readouterr().out) == ["ranksight", "report", model, "--nodes", "8"]
+    main(["predict", model, "--nodes", "8,4096"])
+    assert shown(capsys.readouterr().out) == ["ranksight", "plan", model, "--nodes", "4096"]
+
+
+def test_efficiencies_without_sufficient_data_are_marked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file, made, model = (str(tmp_path / name) for name in ("table.csv", "made", "made.json"))
+    Path(file).write_text("ranks,time\n1,100\n2,53\n4,30\n")
+    assert main(["import", file, "-o", made, "--quiet"]) == 0
+    assert main(["fit", made, "-o", model, "--quiet"]) == 0
+    capsys.readouterr()
+    main(["diagnose", model, "--ranks", "4096"])
+    said = capsys.readouterr().out
+    assert "fficiency at 4096 ranks: insufficient data" in " ".join(said.split())
+    (shares,) = (line.split() for line in said.splitlines() if line.startswith("global"))
+    assert shares[1] == "100%"
+    assert shares[2] != "?"
+    assert shares[-1] == "?"
+
+
 def test_values_are_written_so_that_they_are_read_back() -> None:
     values = {"ranks": (1.0, 2.0**53, 16777217.0), "x y": 0.1 + 0.2, "big": 1e300}
     words = options(values)
