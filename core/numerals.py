@@ -23,6 +23,8 @@ GROUPING = "'\u2019\u00a0\u202f\u2009"
 _SPACES = str.maketrans("", "", f" _{GROUPING}")
 _PREFIXES = {"n": 1e-9, "u": 1e-6, "\u00b5": 1e-6, "\u03bc": 1e-6, "m": 1e-3, "k": 1e3, "M": 1e6, "G": 1e9}
 _PREFIXES |= {"Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30}
+LONGER = r"\[\s*mins?\s*\]|[\[(]\s*(?:h|hrs?)\s*[\])]|[\[(_]\s*(?:minutes?|hours?)\s*[\])]?"
+"""Minutes and hours at the end of a column's name. ``(min)`` and ``_min`` are a minimum as often, and no unit here."""
 _FORTRAN = re.compile(r"(?<=[\d.])[dD](?=[+-]?\d)")
 """The exponent's letter of Fortran's double precision: ``1.5D-03``."""
 _EXPONENT = r"(?:[eEdD][+-]?\d{1,4})?"
@@ -100,7 +102,9 @@ def settled_mark(texts: Sequence[str], where: str, whole: Iterable[str] = (), re
 
 def stated_scale(name: str, unit: str) -> float:
     """What values of a column are multiplied with whose name ends in a multiple of `unit`: 1e-3 for ``time [ms]``,
-    ``time (ms)`` and ``time_ms``, where `unit` is ``s``; 1 where none is stated."""
+    ``time (ms)`` and ``time_ms``, where `unit` is ``s``, and 60 for ``time [min]``; 1 where none is stated."""
+    if unit == "s" and (longer := re.search(rf"(?:{LONGER})$", name, re.IGNORECASE)):
+        return 60.0 if "min" in longer[0].lower() else 3600.0
     found = re.search(rf"[\[(_]\s*({'|'.join(_PREFIXES)}){unit}\s*[\])]?$", name) if unit else None
     return _PREFIXES[found[1]] if found else 1.0
 

@@ -177,7 +177,7 @@ def _nothing_left(axes: list[_Axis], measured: Array, targets: Array) -> InputEr
     ends = ", ".join(f"{axis.name} {in_full(axis.ends[1])}" for axis in axes)
     return InputError(
         f"no configuration under the rules is left to measure, to {ends}",
-        "give other rules with --NAME-rule, allow more with "
+        f"give other rules with {' or '.join(f'--{axis.name}-rule' for axis in axes)}, allow more with "
         f"{' or '.join(f'--max-{axis.name}' for axis in axes)}, or measure the target itself",
     )
 

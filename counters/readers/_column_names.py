@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ranksight.core.errors import InputError
 from ranksight.core.metrics import METRICS
-from ranksight.core.numerals import parse_numbers
+from ranksight.core.numerals import LONGER, parse_numbers
 from ranksight.core.units import some_of
 from ranksight.counters.readers.csv_table import Columns
 
@@ -24,8 +24,10 @@ RANKS = re.compile(r"(?:mpi|n|num|numberof|total)?ranks")
 """Names of columns in small letters, without signs and units."""
 LOOKED_AT = 2000
 """Rows whose cells are looked at."""
-_UNIT = re.compile(r"[\[(_](?:[num\u00b5\u03bc]?s|secs?|seconds?)[\])]?$", re.IGNORECASE)
-_MEASURED = re.compile(r"[\[(](?:[num\u00b5\u03bc]?s|secs?|seconds?|%)[\])]$", re.IGNORECASE)
+_UNIT = re.compile(rf"(?:[\[(_](?:[num\u00b5\u03bc]?s|secs?|seconds?)[\])]?|{LONGER})$", re.IGNORECASE)
+_MEASURED = re.compile(
+    r"[\[(](?:[num\u00b5\u03bc]?s|secs?|seconds?|mins?|minutes?|h|hrs?|hours?|%)[\])]$", re.IGNORECASE
+)
 """End of the name of a column of times or shares, which is no parameter."""
 _SIGNS = re.compile(r"[^a-z0-9]")
 

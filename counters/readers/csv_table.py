@@ -29,6 +29,8 @@ SHOWN = 5
 """Rows that a message names; the others are counted."""
 FEW = 20
 """Largest number of distinct values of a column that may distinguish cases."""
+COUNTS = ("ranks", "threads", "cores", "nodes")
+"""Parameters of which every run has one at least."""
 LARGE, MANY = 200_000, 1000
 """Rows, and columns, up to which columns that nobody named are looked at."""
 
@@ -164,9 +166,9 @@ class _Table:
             values = self._numbers(source, "parameter")
             bad = ~np.isfinite(values) & self.kept
             self._note(bad, f"no value of parameter {name}: left out")
-            if name == "ranks":
+            if name in COUNTS:
                 none = (values < 1) & self.kept
-                self._note(none, "less than one rank: left out")
+                self._note(none, f"less than one {name.removesuffix('s')}: left out")
                 bad |= none
             self.kept &= ~bad
             data[f"p{at}"] = values

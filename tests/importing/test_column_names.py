@@ -22,6 +22,10 @@ def imported(folder: Path, content: str, *options: str, form: str = "csv") -> in
         ("nodes,time\n1,100\n2,52\n4,29\n", "csv"),
         ("nodes;Wall time [s]\n1;100,0\n2;52,0\n4;29,0\n", "csv"),
         ("nodes,elapsed_ms\n1,100000\n2,52000\n4,29000\n", "csv"),
+        ("nodes,walltime [min]\n1,1.6666667\n2,0.8666667\n4,0.4833333\n", "csv"),
+        ("nodes,Run time (h)\n1,0.02777778\n2,0.01444444\n4,0.008055556\n", "csv"),
+        ("| nodes | time_minutes |\n|---|---|\n| 1 | 1.6666667 |\n| 2 | 0.8666667 |\n| 4 | 0.4833333 |\n", "markdown"),
+        ("nodes,time,time (min)\n1,100,90\n2,52,50\n4,29,28\n", "csv"),
         ("| nodes | Runtime (s) |\n|---|---|\n| 1 | 100 |\n| 2 | 52 |\n| 4 | 29 |\n", "markdown"),
         ("machine,nodes,rep,seconds\nA,1,1,100\nA,2,1,52\nA,4,1,29\n", "csv"),
     ],
@@ -49,6 +53,16 @@ def test_a_file_called_as_a_table_needs_no_format(tmp_path: Path, capsys: pytest
     (tmp_path / "empty.csv").touch()
     assert main(["import", str(tmp_path / "empty.csv")]) == 1
     assert "is empty" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["ranks", "nodes", "cores", "threads"])
+def test_a_run_has_one_of_what_computes_at_least(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert imported(tmp_path, f"{name},time\n0,5\n-2,5\n1,100\n2,52\n4,29\n") == 0
+    assert [run.configuration[name] for run in read(tmp_path / "made").runs] == [1, 2, 4]
+    said = capsys.readouterr()
+    assert f"less than one {name[:-1]}: left out in 2 of 5 rows" in said.out + said.err
 
 
 def test_kernels_repetitions_and_two_parameters_are_told_by_their_names(
