@@ -29,6 +29,7 @@ from benchmarks.methods.power import Ideal, Last, LastPower
 from benchmarks.settings import Settings, Skipped
 from benchmarks.table import markdown
 from benchmarks.tasks import Task, make
+from ranksight.core.metrics import metric as described
 from ranksight.model.process.covariance import PARTS, Turn
 from ranksight.model.process.prevalence import Prevalence, learned
 from ranksight.model.search import composite, crosswise
@@ -104,7 +105,7 @@ def _counted(data: Path, split: beyond_nodes.Split) -> Iterator[Task]:
     for program, runs in sorted(beyond_nodes.readings(data / "counters" / split.folder / "MEM_DP").items()):
         tables = {ranks: [each.counters for each in readings] for ranks, readings in sorted(runs.items())}
         names = set.intersection(*(set(table.columns) for each in tables.values() for table in each))
-        for metric in sorted(names - {"kernel", "rank", "time", "cycles"}):
+        for metric in sorted(name for name in names if described(name).kind == "requirement"):
             means = {ranks: [float(table[metric].mean()) for table in each] for ranks, each in tables.items()}
             if not all(value > 0 for values in means.values() for value in values):
                 continue
