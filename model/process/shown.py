@@ -108,7 +108,8 @@ def _with_powers(logs: Array, medians: Array, listed: Shown) -> Shown:
 def _nearest(medians: Array, at: Array, members: Index, place: Index) -> tuple[Index, Array, Array]:
     """Members (p, q), coefficients (p, q) and differences (p,) of the sums `members` (p or 1, h, q) of terms `at`
     (t, k) nearest to `medians` (p, k), logarithms; `place` (t,) is that of each term in the order of growth."""
-    share = at[None] * np.exp(-medians)[:, None]
+    least_median = medians.min(axis=1, keepdims=True)
+    share = at[None] * np.exp(least_median - medians)[:, None]
     unit = share.max(axis=2)
     share /= np.where(unit > 0, unit, 1.0)[..., None]
     normal, right = share @ np.swapaxes(share, 1, 2), share.sum(axis=2)
@@ -142,4 +143,5 @@ def _nearest(medians: Array, at: Array, members: Index, place: Index) -> tuple[I
     used = np.take_along_axis(used, order, axis=1)
     ordered = np.take_along_axis(coefficients[rows, best], order, axis=1)
     scaled = ordered / np.where(used >= 0, np.take_along_axis(unit, np.maximum(used, 0), axis=1), 1.0)
+    scaled *= np.exp(least_median)
     return used, np.where(used >= 0, scaled, 0.0), np.expm1(difference[rows, best])

@@ -71,5 +71,6 @@ def _expected(x: Array, y: Array, at: float, timed: Array) -> Array:
     right = int(np.clip(np.searchsorted(x, at), 1, len(x) - 1))
     below = int(np.searchsorted(x, at)) - 1
     share = (at - x[right - 1]) / (x[right] - x[right - 1])
-    line = y[:, right - 1] + share * (y[:, right] - y[:, right - 1])
-    return np.asarray(np.where(timed, np.maximum(line, y[:, below]), line))
+    with np.errstate(invalid="ignore"):  # values that are missing are on no line
+        line = y[:, right - 1] + share * (y[:, right] - y[:, right - 1])
+        return np.asarray(np.where(timed, np.maximum(line, y[:, below]), line))
