@@ -44,7 +44,8 @@ def run(args: argparse.Namespace) -> int:
     if args.top < 1:
         raise UsageError(f"--top {args.top}", "give 1 or more")
     model = _placing.placed(Model.load(args.model), args)
-    points = model.combinations(_asked(model, args.asked))
+    asked = _asked(model, args.asked)
+    points = model.combinations(asked)
     if not set(args.asked) - {"ranks"}:
         points = model.along_ties(points)
     if args.network:
@@ -53,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("--places needs --network", "add --network")
     if sent_only(model):
         return _sent(model, points, args)
-    found = diagnose(model, points, level=args.level, kernels=args.kernel or None)
+    found = diagnose(model, points, level=args.level, kernels=args.kernel or None, of_runs=model.of_runs(asked))
     if args.format == "json":
         print_document(found.to_dict())
     elif args.format == "csv":
@@ -116,7 +117,7 @@ def _network(model: Model, points: Array, args: argparse.Namespace) -> int:
 def _asked(model: Model, asked: dict[str, list[float]]) -> dict[str, list[float]]:
     """What was asked for; else the largest values measured, and ranks also far beyond."""
     names, seen = model.parameters, model.training
-    if model.coordinates is not None and not set(asked) <= set(names):
+    if model.coordinates is not None and not set(asked) & set(model.coordinates.formulas):
         names, seen = model.coordinates.given, model.coordinates.seen
     most = dict(zip(names, seen.max(axis=0).tolist(), strict=True))
     given: dict[str, list[float]] = {name: [value] for name, value in most.items()}

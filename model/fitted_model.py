@@ -169,7 +169,7 @@ class Model(Learned):
         """
         from ranksight.analysis.diagnosis.diagnosing import diagnose
 
-        return diagnose(self, self.combinations(values), level=level)
+        return diagnose(self, self.combinations(values), level=level, of_runs=self.of_runs(values))
 
     def combinations(self, values: Mapping[str, float | Sequence[float]]) -> Array:
         """All combinations of the parameters' values, (k, m); see :func:`ranksight.model.questions.combinations`.
@@ -179,6 +179,10 @@ class Model(Learned):
         if self.coordinates is not None:
             return self.coordinates.combinations(self.training, values)
         return combinations(self.parameters, self.training, values)
+
+    def of_runs(self, values: Mapping[str, float | Sequence[float]]) -> Array | None:
+        """The same in the parameters of the runs; None where these are the model's, or computed ones are asked for."""
+        return None if self.coordinates is None else self.coordinates.of_runs(values)
 
     def view(self, experiment: Experiment) -> Experiment:
         """An experiment of the same command over the parameters of the model; see :meth:`Coordinates.view`.

@@ -11,7 +11,7 @@ from ranksight.core.units import some_of
 from ranksight.model.fitting.iterations import iterated
 from ranksight.model.priors import WHOLE_NODES
 from ranksight.model.resource.contradiction import notes_of
-from ranksight.model.series.computation import RANKS, THREADS, cores
+from ranksight.model.series.computation import RANKS, THREADS, WORK_PER_RANK, cores
 
 if TYPE_CHECKING:
     from ranksight.model.predicting import Learned
@@ -26,6 +26,8 @@ TRAFFIC = frozenset({"bytes_mem", "bytes_mem_read", "bytes_mem_written"})
 """Metrics that the law of shared bandwidth is fitted to, where the domains are known."""
 DIVIDES = -0.5
 """Fall of ln y per e-fold of ranks from which on work is divided, 1."""
+ROUNDED = 1e-6
+"""Relative difference of problem sizes that is none."""
 SMALL = 0.01
 """Share of all loads below which a kernel does not count."""
 
@@ -81,9 +83,8 @@ def _thresholds(model: Learned, points: Array) -> str:
 
 def _outgrown(model: Learned, points: Array) -> str:
     """What E says of points outside of the measured problem sizes; nothing where it is small or not known."""
-    low, high = model.training.min(axis=0), model.training.max(axis=0)
-    others = [at for at, name in enumerate(model.parameters) if name not in ("ranks", model.fitted.iterations)]
-    if not ((points[:, others] < low[others]) | (points[:, others] > high[others])).any():
+    seen, asked = _sizes(model, model.training), _sizes(model, points)
+    if not ((asked < seen.min(axis=0) * (1 - ROUNDED)) | (asked > seen.max(axis=0) * (1 + ROUNDED))).any():
         return ""
     rows = model.functions.rows
     kernels = [k for k, name in rows if name == "loads_mem" and (k, "loads") in rows]
@@ -102,6 +103,16 @@ def _outgrown(model: Learned, points: Array) -> str:
         f"above {HELD:g}: at another problem size trust the sum of the kernels more than each of them"
         f"{_in_caches(model, share)}"
     )
+
+
+def _sizes(model: Learned, points: Array) -> Array:
+    """What makes the problem at `points` (k, m): all parameters but ranks and iterations, the work of all ranks where
+    that of one is stated."""
+    sizes = points.copy()
+    if WORK_PER_RANK in model.parameters:
+        sizes[:, model.parameters.index(WORK_PER_RANK)] *= cores(points, model.parameters)
+    others = [at for at, name in enumerate(model.parameters) if name not in (RANKS, model.fitted.iterations)]
+    return sizes[:, others]
 
 
 def _in_caches(model: Learned, share: Array) -> str:

@@ -79,6 +79,8 @@ class Diagnosis:
     model: Model
     level: float  # probability of intervals
     only: tuple[str, ...] = ()  # kernels whose verdicts are reported; all where empty
+    of_runs: Array | None = None  # (k, n)
+    """The configurations in the parameters of the runs, where the model's are computed from these."""
 
     def __repr__(self) -> str:
         asked = counted(self.evidence.points.shape[0], "configuration")
@@ -99,15 +101,25 @@ class Diagnosis:
     @property
     def target(self) -> Array:
         """The configuration with most ranks, (m,); the last of several."""
+        return np.asarray(self.evidence.points[self._last])
+
+    @property
+    def _last(self) -> int:
+        """Which of the configurations is the target."""
         ranks = self.evidence.ranks
-        return np.asarray(self.evidence.points[np.flatnonzero(ranks == ranks.max())[-1]])
+        return int(np.flatnonzero(ranks == ranks.max())[-1])
 
     @cached_property
     def line(self) -> Evidence:
-        """What the model knows at rank counts from the fewest measured to the target's, the rest as at the target."""
+        """What the model knows at rank counts from the fewest measured to the target's, the rest as at the target: the
+        problem of the runs where it was asked for, not the work per rank that is computed from it."""
         if "ranks" not in self.model.parameters:
             raise InputError("the model has no parameter ranks", "fit runs of several rank counts")
-        points = line_of(self.model.training, self.model.parameters, self.target)
+        coordinates = self.model.coordinates
+        if coordinates is None or self.of_runs is None:
+            points = line_of(self.model.training, self.model.parameters, self.target)
+        else:
+            points = coordinates.points(line_of(coordinates.seen, coordinates.given, self.of_runs[self._last]))
         return gather(self.model, points, self.level)
 
     @cached_property
@@ -341,13 +353,21 @@ class Diagnosis:
         return rows
 
 
-def diagnose(model: Model, points: Array, *, level: float = 0.9, kernels: Sequence[str] | None = None) -> Diagnosis:
+def diagnose(
+    model: Model,
+    points: Array,
+    *,
+    level: float = 0.9,
+    kernels: Sequence[str] | None = None,
+    of_runs: Array | None = None,
+) -> Diagnosis:
     """Diagnose `model` at `points` (k, m).
 
     Raises InputError when the model has no kernel's time or not the kernels named, or a configuration has no whole
     number of ranks from 1 on.
 
-    `level`: probability of intervals. `kernels`: those whose verdicts are reported; all when not given.
+    `level`: probability of intervals. `kernels`: those whose verdicts are reported; all when not given. `of_runs`
+    (k, n): the same configurations in the parameters of the runs, see :meth:`Model.of_runs`.
     """
     points = np.atleast_2d(np.asarray(points, dtype=np.float64))
     if "time" not in model.fitted.metrics:
@@ -359,4 +379,4 @@ def diagnose(model: Model, points: Array, *, level: float = 0.9, kernels: Sequen
     for name in kernels or ():
         if name not in evidence.kernels:
             raise InputError(f"the model has no time of a kernel {name!r}", nearest(name, evidence.kernels))
-    return Diagnosis(model.application, evidence, causes_of(evidence), model, level, tuple(kernels or ()))
+    return Diagnosis(model.application, evidence, causes_of(evidence), model, level, tuple(kernels or ()), of_runs)

@@ -81,6 +81,8 @@ class Evidence:
     samples: Array | None = None  # (K, k)
     """The fewest samples behind the kernel's time and counts, those of the level that it waits for most among them;
     infinite where nothing of it was sampled, None where nothing of any kernel was."""
+    least_instructions: Array | None = None  # (K, k)
+    """Lower end of the interval of `instructions`; None where it is not known."""
     drawn: tuple[Evidence, ...] = ()
     """The same, drawn again and again as samples may have fallen; none where nothing was sampled."""
 
@@ -245,6 +247,7 @@ def gather(
         together=imbalances.together if imbalances is not None and imbalances.held else 1.0,
         slowest=() if imbalances is None else imbalances.slowest_class(kernels, np.nan_to_num(time), points),
         ratio=np.full(shape, np.nan) if imbalances is None else imbalances.over_mean(kernels, points),
+        least_instructions=answers.end("instructions", "lower") * each_of,
         **terms,
     )
     return evidence if counts is None or not counts.worth else few.with_samples(evidence, counts, model.fitted)

@@ -90,7 +90,7 @@ def table(line: Evidence, strong: bool, node: int = 1, since: Array | None = Non
     verdict = np.where(grows, "grows", np.where(stuck, "saturates", "scales"))
     predicted = line.ok[:, -1] | (line.computing[:, -1] <= 0) | (by == COUNTED)
     sure, factor, least_at = _beyond_doubt(line, verdict, strong)
-    decided = predicted | sure
+    decided = (predicted & ~(grows & ~_supported(line, times, rising, by))) | sure
     decided &= np.isfinite(logs[:, -1]) & (np.isfinite(times).sum(axis=1) >= min(2, k))
     with np.errstate(invalid="ignore", divide="ignore"):
         first = np.take_along_axis(times, begin, 1)[:, 0]
@@ -137,6 +137,16 @@ def _beyond_doubt(line: Evidence, verdict: NDArray[np.str_], strong: bool) -> tu
     scales = high[:, -1] < allowed * low[:, 0]
     sure = np.where(verdict == "grows", grows, (verdict == "scales") & scales)
     return np.asarray(line.bounded[:, -1] & sure.astype(bool)), ratio(low[:, -1], least), at
+
+
+def _supported(line: Evidence, times: Array, start: Index, by: NDArray[np.object_]) -> Mask:
+    """Whether even the least that a kernel may take at the most ranks is more than what it takes at `start`, (K,)."""
+    waited = (line.imbalance + line.communication)[:, -1]
+    count = line.instructions[:, -1]
+    least_count = count if line.least_instructions is None else line.least_instructions[:, -1]
+    least = np.where(by == COUNTED, times[:, -1] * ratio(least_count, count, 1.0), line.low[:, -1] + waited)
+    begin = np.take_along_axis(times, np.minimum(start, len(line.ranks) - 1)[:, None], 1)[:, 0]
+    return np.asarray(~(least <= begin))
 
 
 def _rounds(ranks: Array, node: int) -> Array:

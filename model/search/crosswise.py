@@ -74,7 +74,7 @@ class Crossed(Offer):
         problem = pose(basis, points, location, positive, kind)
         if self.line is not None:
             # What every iteration takes grows on beyond those seen, however little that was.
-            problem.change[:, self.line] = np.inf
+            problem.rise[:, self.line] = np.inf
             return problem, screen(space, problem, points)
         divided = list(screen_composites(basis, points, location, positive, kind))
         if problem.exact and self.parameters == 2 and self.divisor is not None and self.grids:

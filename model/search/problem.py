@@ -25,13 +25,14 @@ class Problem:
     parts: Mask  # (s,): series whose terms add up as parts of a whole, like times
     exact: bool  # whether the values are deterministic
     levels: Index  # (s, m): distinct values of each parameter, without those where a count is zero throughout
-    change: Array  # (s, m)
-    """Largest change of the logarithm of the values along each axis, as far as
-    :data:`ranksight.model.search.basis.AHEAD` goes; infinite for one that never varied alone."""
+    rise: Array  # (s, m)
+    """How far the values have risen where the points end along each axis, as a logarithm and as far as
+    :data:`ranksight.model.search.basis.AHEAD` goes: zero where the last value is the lowest of all lines of the axis,
+    infinite for an axis that never varied alone."""
 
     def part(self, which: slice | Index) -> Problem:
         """The same problem of some series."""
-        names = ("weights", "values", "unit", "count", "positive", "parts", "levels", "change")
+        names = ("weights", "values", "unit", "count", "positive", "parts", "levels", "rise")
         return replace(self, **{name: getattr(self, name)[which] for name in names})
 
 
@@ -54,7 +55,7 @@ def pose(basis: Basis, points: Array, location: Location, positive: Mask, kind: 
         positive & (kind in ("time", "other", "state", "sampled")),
         kind == "requirement",
         _levels(points, present & (y != 0) if kind == "requirement" else present),
-        _change(points, present, y),
+        _rise(points, present, y),
     )
 
 
@@ -67,22 +68,26 @@ def _levels(points: Array, shown: Mask) -> Index:
     return levels
 
 
-def _change(points: Array, present: Mask, y: Array) -> Array:
-    """Largest change (s, m) of ln |y| along lines of each axis, scaled to :data:`search.basis.AHEAD`."""
+def _rise(points: Array, present: Mask, y: Array) -> Array:
+    """Largest rise (s, m) of ln |y| from the least to the last value of the lines of each axis, scaled to
+    :data:`search.basis.AHEAD`."""
     size = log(np.abs(y))
     result = np.zeros((len(y), points.shape[1]))
-    for axis in range(points.shape[1]):
+    for axis, x in enumerate(points.T):
         _, group = np.unique(np.delete(points, axis, axis=1), axis=0, return_inverse=True)
         if np.bincount(group.reshape(-1)).max(initial=0) < 2:
             # Varied together with others only: nothing could show what it does alone.
             result[:, axis] = np.inf
             continue
         for line in range(int(group.max(initial=-1)) + 1):
-            use = present & (group.reshape(-1) == line)[None, :] & np.isfinite(size)
-            high = np.where(use, size, -np.inf).max(axis=1, initial=-np.inf)
-            low = np.where(use, size, np.inf).min(axis=1, initial=np.inf)
-            result[:, axis] = np.maximum(result[:, axis], np.where(use.any(axis=1), high - low, 0.0))
-        x = points[:, axis]
+            along = np.flatnonzero(group.reshape(-1) == line)
+            along = along[np.argsort(x[along], kind="stable")]
+            use = present[:, along] & np.isfinite(size[:, along])
+            end = len(along) - 1 - use[:, ::-1].argmax(axis=1)
+            last = np.take_along_axis(size[:, along], end[:, None], axis=1)[:, 0]
+            least = np.where(use, size[:, along], np.inf).min(axis=1, initial=np.inf)
+            rise = np.subtract(last, least, out=np.zeros(len(y)), where=use.any(axis=1))
+            result[:, axis] = np.maximum(result[:, axis], rise)
         if (x > 0).all() and x.size and x.max() > x.min():
             result[:, axis] *= max(1.0, np.log(AHEAD) / np.log(x.max() / x.min()))
     return result

@@ -91,9 +91,14 @@ class Coordinates(Stored):
 
     def combinations(self, training: Array, values: Mapping[str, float | Sequence[float]]) -> Array:
         """All combinations of values asked for, (k, m): of the runs' parameters where any that is replaced is given."""
+        of_runs = self.of_runs(values)
+        return combinations(self.parameters, training, values) if of_runs is None else self.points(of_runs)
+
+    def of_runs(self, values: Mapping[str, float | Sequence[float]]) -> Array | None:
+        """The same in the runs' parameters, (k, len(given)); None where computed ones are asked for."""
         if set(values) & (set(self.given) - set(self.parameters)) or not set(values) & set(self.formulas):
-            return self.points(combinations(self.given, self.seen, values))
-        return combinations(self.parameters, training, values)
+            return combinations(self.given, self.seen, values)
+        return None
 
     def view(self, experiment: Experiment) -> Experiment:
         """The experiment over these parameters; nothing on disk changes.

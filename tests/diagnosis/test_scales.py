@@ -241,6 +241,30 @@ def test_growth_beyond_doubt_is_named_though_its_size_is_open(evidence: Make) ->
     assert found.loc["search", "verdict"] == "undecided"
 
 
+@pytest.mark.parametrize(("width", "verdict"), [(1.1, "grows"), (400.0, "grows"), (600.0, "undecided")])
+def test_growth_that_the_interval_of_the_time_does_not_hold_is_not_named(
+    evidence: Make, width: float, verdict: str
+) -> None:
+    # 512 times as long at the end as where it begins to grow: the least that it may take is that over the width.
+    line = evidence({"search": over(lambda p: 1e-2 * p)}, RANKS)
+    line = replace(line, low=line.computing / width, high=line.computing * width)
+    row = scaling.table(line, strong=False).iloc[0]
+    assert row["verdict"] == verdict
+    assert bool(row["named"]) == (verdict == "grows")
+
+
+@pytest.mark.parametrize(("width", "verdict"), [(400.0, "grows"), (600.0, "undecided")])
+def test_growth_that_the_interval_of_the_count_does_not_hold_is_not_named(
+    evidence: Make, width: float, verdict: str
+) -> None:
+    line = evidence({"search": over(lambda p: 1e-2 * p)}, RANKS, instructions={"search": over(lambda p: 1e6 * p)})
+    ok = line.ok.copy()
+    ok[:, -1] = False
+    line = replace(line, ok=ok, counted_ok=np.ones_like(ok), least_instructions=line.instructions / width)
+    row = scaling.table(replace(line, low=0 * line.low, high=np.inf * line.high), strong=False).iloc[0]
+    assert (row["by"], row["verdict"]) == ("instructions", verdict)
+
+
 def test_a_crossover_of_open_times_is_reported_where_the_order_is_sure(evidence: Make) -> None:
     times = {"steady": over(lambda p: 1 + 0 * p), "search": over(lambda p: 1e-2 * p)}
     line = evidence(times, RANKS)
