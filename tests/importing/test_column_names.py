@@ -56,9 +56,7 @@ def test_a_file_called_as_a_table_needs_no_format(tmp_path: Path, capsys: pytest
 
 
 @pytest.mark.parametrize("name", ["ranks", "nodes", "cores", "threads"])
-def test_a_run_has_one_of_what_computes_at_least(
-    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_has_one_of_what_computes_at_least(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert imported(tmp_path, f"{name},time\n0,5\n-2,5\n1,100\n2,52\n4,29\n") == 0
     assert [run.configuration[name] for run in read(tmp_path / "made").runs] == [1, 2, 4]
     said = capsys.readouterr()
