@@ -40,11 +40,11 @@ TITLE = "Ablation"
 SEED = 5
 FACTORS = (4.0, 16.0, 64.0)
 """How far synthetic functions are asked for."""
-COUNT = {1: 100, 2: 40}
+COUNT = {1: 30, 2: 10}
 """Synthetic functions by number of parameters."""
-CLASS = 20
+CLASS = 5
 """Series of each class of late changes and each law of programs."""
-MOST = 60
+MOST = 15
 """Series of one source, and windows of few points of them."""
 STEADY = 0.02
 """Noise of functions that are taken for counts, and none."""
