@@ -150,7 +150,9 @@ class Resources(Stored):
     def _blocking(self, points: Array) -> Array:
         """BF_mem of each kernel at `points` (k, m) and the ends of its 90 % interval, (3, s, k)."""
         reach = TAIL * self.error
-        result = np.stack([self.factor, self.factor - reach, self.factor + reach])[..., None]
+        # No load takes less than no time.
+        least = np.maximum(self.factor - reach, np.minimum(self.factor, 0.0))
+        result = np.stack([self.factor, least, self.factor + reach])[..., None]
         result = result * np.ones(len(points))
         # A core waits no longer than its loads take, but for other stalls, which the measured ratios hold as well.
         most = np.maximum(self.seen[:, 1:], 1.0)

@@ -80,12 +80,10 @@ def test_memory_takes_more_cycles_at_a_higher_clock_and_caches_do_not() -> None:
     assert Machine.of(platform).latencies == (4.0, 12.0, 200.0, 200.0)
 
 
-def test_an_error_of_many_times_the_time_does_not_make_it_nothing() -> None:
-    """A blocking factor that is known to a thousand: the lower end falls as the upper one rises, not by its logarithm."""
+def test_a_blocking_factor_that_is_hardly_known_lies_between_none_and_all_of_the_latency() -> None:
     requirements, rows = given(6e9)
     parts = resources(error=1e3).parts(np.zeros((1, 1)), requirements, rows)
-    time, lower, upper = (float(end[0, 0]) for end in parts.time.interval(0.9))
-    assert upper > 1e3 * time
-    assert time**2 / (10 * upper) < lower < time / 100
-    closed = resources().parts(np.zeros((1, 1)), requirements, rows).time
-    assert closed.down == pytest.approx(JOBS)
+    (time, lower, upper), waiting = parts.time.interval(0.9), CYCLES / CLOCK
+    jobs = QUANTILE * JOBS * time
+    assert float(upper[0, 0]) == pytest.approx(float((time + np.hypot(0.75 * waiting, jobs))[0, 0]))
+    assert float(lower[0, 0]) == pytest.approx(float((time * np.exp(-np.hypot(0.25 * waiting, jobs) / time))[0, 0]))
