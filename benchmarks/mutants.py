@@ -65,7 +65,7 @@ MUTANTS = (
            "return float(special.ndtri(level))", "tests/model/test_quantity.py"),
     Mutant("prediction interval of a blocking factor", RESOURCE,
            "reach = TAIL * self.error", "reach = self.error", EQUATION),
-    Mutant("lower end of a positive sum", RESOURCE, "ratio(down, time) / z", "ratio(up, time) / z", EQUATION),
+    Mutant("lower end of a positive sum", RESOURCE, "ratio(down, time), np.log1p", "ratio(up, time), np.log1p", EQUATION),
     Mutant("scatter between jobs and of the machine", RESOURCE, "np.hypot(priors.BETWEEN_JOBS, self.run_to_run)",
            "priors.BETWEEN_JOBS", EQUATION),
     Mutant("noise between jobs", "model/priors.py", "BETWEEN_JOBS = 0.04", "BETWEEN_JOBS = 0.0",
