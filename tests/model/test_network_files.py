@@ -81,6 +81,7 @@ def fitted(experiment: Experiment, table: Mapping[str, Any]) -> Model:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("kind", FILES)
 def test_every_verb_answers_at_every_number_of_ranks(
     experiments: dict[str, Experiment], kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
