@@ -140,11 +140,8 @@ class Resources(Stored):
             )
             for side, end, relative in zip((value - lower, upper - value), ends, (pace, np.expm1(pace)), strict=True)
         )
-        # Errors of a positive sum: distances are kept, the lower end stays above zero. An error of many times the sum
-        # says how large it may be, not that it is nothing.
-        down, up = ratio(down, time), np.log1p(ratio(up, time))
-        down = np.where(down > 1, 1 + log(np.maximum(down, 1.0)), down)
-        spread = Quantity(log(np.where(time > 0, time, np.nan)), down / z, up / z)
+        # Errors of a positive sum: distances are kept, the lower end stays above zero.
+        spread = Quantity(log(np.where(time > 0, time, np.nan)), ratio(down, time) / z, np.log1p(ratio(up, time)) / z)
         return Parts(spread, np.asarray(~unknown.any(axis=0)), seconds[0], np.moveaxis(seconds[1:], 0, 2), waiting)
 
     def _blocking(self, points: Array) -> Array:
