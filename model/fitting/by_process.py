@@ -12,7 +12,7 @@ import numpy as np
 from ranksight.core.arrays import Array, Mask
 from ranksight.core.mpi import communicates
 from ranksight.model.fitting.fitted import Fitted
-from ranksight.model.fitting.outcome import seen_range, trained_range
+from ranksight.model.fitting.outcome import trained_range
 from ranksight.model.process.changepoint import FEWEST as CHANGEPOINTS_FROM
 from ranksight.model.process.changepoint import changepoints, node_place
 from ranksight.model.process.fit_process import data_of, fit_process
@@ -68,8 +68,6 @@ def fitted_by_process(series: Series, label: str, location: Location, domains: D
     repeats = np.where(left[rows] | ~enough, part.repeats, 0.0)
     below = _fitted(series.select(rows), label, replace(part, repeats=repeats), domains)
     above.trained[rows, :, 0] = below.trained[:, :, 0]
-    above.seen[rows, 0] = np.minimum(above.seen[rows, 0], below.seen[:, 0])
-    above.seen[rows, 1] = np.maximum(above.seen[rows, 1], below.seen[:, 1])
     above.count[rows] = (part.repeats > 0).sum(axis=1)
     return replace(above, breaks=breaks[:, None], below=below, below_rows=rows)
 
@@ -108,7 +106,6 @@ def _fitted(series: Series, label: str, location: Location, domains: Domains | N
         trained=trained_range(series.points, present),
         drift=np.broadcast_to(slope[:, None, None], (count, series.points.shape[1], 2)).copy(),
         pace=np.ones(count),
-        seen=seen_range(location),
         within=quality.within,
         repetitions=quality.repetitions,
         noisy=quality.noisy,

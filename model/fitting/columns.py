@@ -59,7 +59,6 @@ class PlainColumns(Stored):
     trained: Array
     drift: Array
     pace: Array
-    seen: Array
     within: Array
     repetitions: Array
     noisy: Mask
@@ -102,7 +101,7 @@ class PlainColumns(Stored):
         shapes: dict[str, tuple[int, ...]] = dict.fromkeys(single, (s,))
         shapes |= dict.fromkeys(("weight", "variance", "freedom", "size"), (forms,))
         shapes |= dict.fromkeys(("members", "coefficients"), (int(size.sum()),))
-        shapes |= {"root": (int((size * (size + 1) // 2).sum()),), "terms": (len(self.terms), m, 3), "seen": (s, 2)}
+        shapes |= {"root": (int((size * (size + 1) // 2).sum()),), "terms": (len(self.terms), m, 3)}
         shapes |= {"trained": (s, m, 2), "drift": (s, m, 2), "unaffected": (s, m)}
         shapes |= {"primes": (m,), "hidden": (_rows(self.hidden), 2), "ties": (_rows(self.ties), 1 + m)}
         return {name: shape for name, shape in shapes.items() if getattr(self, name) is not None}

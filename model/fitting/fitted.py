@@ -18,7 +18,6 @@ from ranksight.model import priors
 from ranksight.model.fitting import compared_growth
 from ranksight.model.fitting.abstaining import abstain
 from ranksight.model.fitting.columns import Columns
-from ranksight.model.process.covariance import Turn
 from ranksight.model.process.posterior import Process, turned
 from ranksight.model.process.prevalence import learned
 from ranksight.model.search.terms import values, write_term
@@ -62,7 +61,6 @@ class Fitted(Keyed):
     (:mod:`ranksight.model.uncertainty.drift`)."""
     pace: Array  # (s,)
     """How much faster than usual series leave their functions (:func:`ranksight.model.uncertainty.drift.pace`)."""
-    seen: Array  # (s, 2): smallest and largest value measured
     within: Array  # (s,)
     repetitions: Array  # (s,)
     noisy: Mask  # (s,)
@@ -120,8 +118,7 @@ class Fitted(Keyed):
             asked = points[:, process.axes]
             outside = (asked <= 0).any(axis=1)
             positive = np.where(asked > 0, asked, 1.0)
-            turns = partial(turned, distance=process.ahead(positive), turn=Turn(*process.turn.tolist()))
-            parts = process.straight(positive)
+            turns, parts = partial(process.turning, points=positive), process.straight(positive)
             summary = mixture_forecast(parts, (fall[rows], rise[rows]), self.positive[rows], turns, shaped=True)
             value[rows], low[rows], high[rows], form[rows], within_form[rows], freedom[rows] = summary[:6]
             inner[rows], outer[rows] = summary[6:]
@@ -225,17 +222,12 @@ class Fitted(Keyed):
         total = np.broadcast_to(jobs[:, None] ** 2, (len(high), len(points))).copy()
         for axis in range(points.shape[1]):
             x = points[:, axis][None, :]
-            with np.errstate(divide="ignore", invalid="ignore"):
-                above = np.log(x / high[:, axis, None])
-                below = np.log(low[:, axis, None] / x)
             if self.parameters[axis] == self.iterations:
                 total += (
                     np.log1p(self.drift[part, axis, side, None] * np.maximum(x / high[:, axis, None] - 1, 0.0)) ** 2
                 )
                 continue
-            out = np.fmax(
-                np.fmax(np.where(np.isfinite(above), above, 0.0), np.where(np.isfinite(below), below, 0.0)), 0.0
-            )
+            out = _outside(x, low[:, axis, None], high[:, axis, None])
             far = out * np.maximum(out / priors.FAR, 1.0)
             total += (self.drift[part, axis, side, None] * far) ** 2
         return np.asarray(np.sqrt(total))
@@ -245,9 +237,7 @@ class Fitted(Keyed):
         times = (behaviours(self.metrics, self.samples) == "time") & self.positive
         out = np.zeros((len(self), len(points)))
         for axis in np.flatnonzero(np.array(self.parameters) != self.iterations):
-            low, high = (self.trained[:, axis, end, None] for end in (0, 1))
-            farther = np.maximum(log_ratio(points[:, axis], high), log_ratio(low, points[:, axis]))
-            out += np.where(np.isfinite(farther), np.maximum(farther, 0.0), 0.0) ** 2
+            out += _outside(points[:, axis], *(self.trained[:, axis, end, None] for end in (0, 1))) ** 2
         return np.where(times[:, None], np.sqrt(out), 0.0)
 
     def _uneven(self, points: Array) -> Array:
@@ -403,3 +393,9 @@ def is_positive(names: tuple[str, ...], values: Array) -> Mask:
         return ~(values <= 0).any(axis=(1, 2)) | (
             ~signed & ~(values < 0).any(axis=(1, 2)) & (values > 0).any(axis=(1, 2))
         )
+
+
+def _outside(x: Array, low: Array, high: Array) -> Array:
+    """E-folds that values lie outside of a range, broadcast; 0 where a logarithm says nothing."""
+    sides = log_ratio(x, high), log_ratio(low, x)
+    return np.asarray(np.maximum(*(np.where(np.isfinite(side), np.maximum(side, 0.0), 0.0) for side in sides)))

@@ -95,7 +95,6 @@ def fitted_from(series: Series, label: str, location: Location, positive: Mask, 
         trained=trained_range(series.points, present),
         drift=searched.drift,
         pace=searched.pace,
-        seen=seen_range(location),
         within=quality.within,
         repetitions=quality.repetitions,
         noisy=quality.noisy,
@@ -119,13 +118,6 @@ def _adjusted_r2(location: Location, residual: Array, size: Index) -> Array:
         total = np.nansum(relative * (y - mean[:, None]) ** 2, axis=1)
         adjusted = 1 - (residual / (count - size)) / (total / (count - 1))
     return np.where((size > 1) & (count > size) & (total > 0), adjusted, np.nan)
-
-
-def seen_range(location: Location) -> Array:
-    """Smallest and largest value (s, 2); zero where there is none."""
-    values = np.where(location.repeats > 0, location.values, np.nan)
-    extremes = np.stack([np.fmin.reduce(values, axis=1), np.fmax.reduce(values, axis=1)], axis=1)
-    return np.where(np.isfinite(extremes), extremes, 0.0)
 
 
 def trained_range(points: Array, present: Mask) -> Array:

@@ -86,7 +86,7 @@ def _of_rows(processes: Iterable[Process], rows: Index) -> Iterator[Process]:
 
 _MIXED = ("members", "weight", "coefficient", "root", "variance", "freedom")
 """Arrays by series and hypothesis."""
-_PLAIN = ("press", "adjusted_r2", "count", "status", "positive", "trained", "drift", "pace", "seen",
+_PLAIN = ("press", "adjusted_r2", "count", "status", "positive", "trained", "drift", "pace",
           "within", "repetitions", "noisy", "samples")  # fmt: skip
 
 

@@ -57,7 +57,11 @@ class Process(Stored):
     def components(self, points: Array, latent: bool = False) -> Components:
         """Components (c, p, k) of the distribution of ln y at `points` (k, d): of one more run, or of the `latent`
         function without scatter between jobs and of repetitions; of laws that may turn beyond the runs."""
-        return turned(self.straight(points, latent), self.ahead(points), Turn(*self.turn.tolist()))
+        return self.turning(self.straight(points, latent), points)
+
+    def turning(self, straight: Components, points: Array) -> Components:
+        """Components of laws that may turn, from those at `points` (k, d) if they go on."""
+        return turned(straight, self.ahead(points), Turn(*self.turn.tolist()))
 
     def ahead(self, points: Array) -> Array:
         """E-folds (k,) of `points` (k, d) beyond the range of the runs."""
