@@ -72,19 +72,22 @@ class Pmpi:
             why = "the program, started without a launcher, did not initialise MPI: nothing was sent"
             return Reading(configuration=dict(launch.configuration), messages=_nothing(), notes=(why,))
         traces, lost = read_folder(folder, launch.ranks)
+        if aborted := [trace for trace in traces if trace.ended == "abort"]:
+            of = " of the processes that the program started" if aborted[0].world else ""
+            raise ToolError(
+                f"{named([each.head['rank'] for each in aborted if each.world == aborted[0].world])}{of} called MPI_Abort, "
+                "whatever the exit code: the run is not whole",
+                "see what the program wrote",
+            )
         if lost:
             raise ToolError(
                 f"the tracer's files are not complete: {'; '.join(lost[:3])}", "was a rank killed, or the disk full?"
             )
-        if len(traces) != launch.ranks:
+        launched = sum(not trace.world for trace in traces)
+        if launched != launch.ranks:
             raise InputError(
-                f"the program ran on {len(traces)} ranks, the configuration says {launch.ranks}",
+                f"the program ran on {launched} ranks, the configuration says {launch.ranks}",
                 "write {ranks} where the launcher takes the number of ranks",
-            )
-        if aborted := [trace.head["rank"] for trace in traces if trace.ended == "abort"]:
-            raise ToolError(
-                f"{named(aborted)} called MPI_Abort, whatever the exit code: the run is not whole",
-                "see what the program wrote",
             )
         return replace(reading_of(traces, launch.configuration), raw=() if self.events else trace_files(folder))
 

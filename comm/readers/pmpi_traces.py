@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import pandas as pd
+
 from ranksight.comm.tracer.events import has_events, tabulate_events
 from ranksight.comm.tracer.gathering import read_folder, trace_files
 from ranksight.comm.tracer.rawfile import RankTrace, is_trace
@@ -42,9 +44,16 @@ READERS.register("pmpi")(PmpiTraces())
 def reading_of(traces: Sequence[RankTrace], configuration: Mapping[str, float]) -> Reading:
     """The reading of one run from the traces of its ranks."""
     tables = tabulate(traces)
-    more = {"peers": tables.peers, "phases": tables.phases, "ranks": tables.ranks}
+    more = {"peers": tables.peers, "phases": tables.phases, "ranks": tables.ranks, **tables.spawned}
     if has_events(traces):
-        more["events"] = tabulate_events(traces)
+        origin = min(trace.head["init_mono"] for trace in traces)
+        worlds = {trace.world: [each for each in traces if each.world == trace.world] for trace in traces}
+        events = {world: tabulate_events(of, origin) for world, of in worlds.items()}
+        more["events"] = events.pop("")
+        if events:
+            more["spawned_events"] = pd.concat(
+                [of.assign(world=world) for world, of in events.items()], ignore_index=True
+            )
     return Reading(
         configuration=dict(configuration),
         counters=tables.counters,

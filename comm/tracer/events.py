@@ -20,21 +20,21 @@ def has_events(traces: Sequence[RankTrace]) -> bool:
     return any(thread.events.size for trace in traces for thread in trace.threads)
 
 
-def tabulate_events(traces: Sequence[RankTrace]) -> pd.DataFrame:
+def tabulate_events(traces: Sequence[RankTrace], origin: int | None = None) -> pd.DataFrame:
     """Events of all ranks in the order in which each rank made them.
 
     Columns: ``rank``, ``thread``, ``kernel``, ``operation``, ``comm_size``, ``begin`` and ``end`` (seconds after the
-    earliest return from MPI_Init, by the machines' monotonic clocks: exact within a machine only), ``bytes``, ``peer``
-    (rank in MPI_COMM_WORLD, -1 outside it) and ``tag``, both missing for the calls themselves. A transfer follows the
-    call that made it or, for posted receives, completed it; its times are that call's end.
+    earliest return from MPI_Init, or after `origin` ns, by the machines' monotonic clocks: exact within a machine only),
+    ``bytes``, ``peer`` (rank in MPI_COMM_WORLD, -1 outside it) and ``tag``, both missing for the calls themselves. A
+    transfer follows the call that made it or, for posted receives, completed it; its times are that call's end.
     """
     places = CallSites()
-    origin = min((trace.head["init_mono"] for trace in traces), default=0)
+    if origin is None:
+        origin = min((trace.head["init_mono"] for trace in traces), default=0)
     parts = [
         _events(trace, number, thread, places, origin)
         for trace in traces
         for number, thread in enumerate(trace.threads)
-        if thread.events.size
     ]
     frame = pd.concat(parts, ignore_index=True)
     sites, kernels = places.kernels()

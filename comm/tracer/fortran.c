@@ -94,3 +94,61 @@ int rs_f08_base(void)
         base = 0;
     return base;
 }
+
+static size_t trimmed(const char *text, size_t length)
+{
+    while (length > 0 && (text[length - 1] == ' ' || text[length - 1] == '\0'))
+        length--;
+    return length;
+}
+
+/* The words of C as a list, and what rs_spawn_begin makes of them as strings of Fortran again. */
+void rs_fortran_spawn_begin(rs_fortran_spawn *s, void *command, size_t command_length, void *arguments, size_t length,
+                            void *info, void *root, void *comm)
+{
+    const char *text = arguments;
+    size_t n = 0, i, longest = 1;
+    char **all;
+    MPI_Comm of = PMPI_Comm_f2c(*(MPI_Fint *)comm);
+    int me = -1;
+    *s = (rs_fortran_spawn){.command = command, .arguments = arguments, .command_length = command_length, .length = length};
+    if (!rs_state.active || of == MPI_COMM_NULL || PMPI_Comm_rank(of, &me) != MPI_SUCCESS || me != *(MPI_Fint *)root)
+        return; /* others need not have words */
+    s->info = PMPI_Info_f2c(*(MPI_Fint *)info);
+    while (length > 0 && trimmed(text + n * length, length) > 0)
+        n++;
+    s->words = calloc(n + 1, length + 1);
+    s->list = calloc(n + 1, sizeof *s->list);
+    s->name = strndup(command, trimmed(command, command_length));
+    if (s->words == NULL || s->list == NULL || s->name == NULL)
+        return;
+    for (i = 0; i < n; i++) {
+        s->list[i] = s->words + i * (length + 1);
+        memcpy(s->list[i], text + i * length, trimmed(text + i * length, length));
+    }
+    rs_spawn_begin(&s->of, of, me, 1, &s->name, &s->list, &s->info);
+    if (s->of.n == 0) /* as it was */
+        return;
+    all = s->of.arguments[0];
+    for (n = 0; all[n] != NULL; n++)
+        longest = strlen(all[n]) > longest ? strlen(all[n]) : longest;
+    if ((s->block = malloc((n + 1) * longest)) == NULL)
+        return;
+    memset(s->block, ' ', (n + 1) * longest);
+    for (i = 0; i < n; i++)
+        memcpy(s->block + i * longest, all[i], strlen(all[i]));
+    s->command = s->of.commands[0];
+    s->command_length = strlen(s->of.commands[0]);
+    s->arguments = s->block;
+    s->length = longest;
+}
+
+void rs_fortran_spawn_end(rs_fortran_spawn *s, int result, void *others)
+{
+    MPI_Comm comm = result == MPI_SUCCESS ? PMPI_Comm_f2c(*(MPI_Fint *)others) : MPI_COMM_NULL;
+    rs_spawn_end(&s->of, result, &comm);
+    free(s->words);
+    free(s->list);
+    free(s->name);
+    free(s->block);
+}

@@ -83,4 +83,16 @@ static __attribute__((noinline, unused)) void rs_status_free(rs_fstatus *s)
         free(s->own_c);
 }
 
+/* MPI_Comm_spawn with what is to be passed on: strings are padded with blanks, a blank one ends the words of a command. */
+typedef struct {
+    rs_spawn of;
+    void *command, *arguments;
+    size_t command_length, length;
+    MPI_Info info;
+    char *words, **list, *name, *block;
+} rs_fortran_spawn;
+RS_HIDDEN void rs_fortran_spawn_begin(rs_fortran_spawn *s, void *command, size_t command_length, void *arguments,
+                                      size_t length, void *info, void *root, void *comm);
+RS_HIDDEN void rs_fortran_spawn_end(rs_fortran_spawn *s, int result, void *others);
+
 #endif

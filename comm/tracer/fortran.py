@@ -27,6 +27,13 @@ _HANDLES = {
     "MPI_Message": "Message",
     "MPI_Errhandler": "Errhandler",
 }
+_SPAWN = (
+    "rs_fortran_spawn s;",
+    "rs_fortran_spawn_begin(&s, f0, n0, f1, n1, f3, f4, f5);",
+    "real(s.command, s.arguments, f2, f3, f4, f5, f6, f7, ierr, s.command_length, s.length);",
+    "rs_fortran_spawn_end(&s, *ierr, f6);",
+)
+"""The call of MPI_Comm_spawn: its command loads the tracer, too."""
 _NUMBERS = {"int", "MPI_Aint", "MPI_Count", "MPI_Offset"}
 
 
@@ -77,7 +84,7 @@ def body(function: Prototype, numbers: Mapping[str, int]) -> str:
         *early,
         fill(rule.before, numbers),
         *(f"f{i} = rs_status_begin(&s{i}, f{i}, a{i}, {ignored}, {count});" for i in statuses),
-        f"real({passed});",
+        *(_SPAWN if name == "Comm_spawn" else (f"real({passed});",)),
         "if (rs_leave(&c)) {",
         "if (RS_LIKELY(*ierr == MPI_SUCCESS)) {",
         *late,

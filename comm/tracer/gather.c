@@ -111,13 +111,18 @@ static int own(int fd)
     return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 && peer.uid == geteuid();
 }
 
-/* The name of a group: the same for all ranks of a program that leave their traces in one folder. */
+static uint64_t hashed(uint64_t hash, const char *text)
+{
+    while (*text != '\0')
+        hash = (hash ^ (unsigned char)*text++) * UINT64_C(1099511628211);
+    return hash;
+}
+
+/* The name of a group: the same for all ranks of a world that leave their traces in one folder. */
 static socklen_t name(struct sockaddr_un *address, const char *folder, int number)
 {
-    uint64_t hash = UINT64_C(14695981039346656037);
+    uint64_t hash = hashed(hashed(UINT64_C(14695981039346656037), folder), rs_world_name());
     int length;
-    while (*folder != '\0')
-        hash = (hash ^ (unsigned char)*folder++) * UINT64_C(1099511628211);
     *address = (struct sockaddr_un){.sun_family = AF_UNIX};
     length = snprintf(address->sun_path + 1, sizeof address->sun_path - 1, "ranksight-%ld-%016llx-%d-%d", (long)geteuid(),
                       (unsigned long long)hash, rs_state.size, number);

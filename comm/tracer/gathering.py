@@ -23,14 +23,17 @@ def read_folder(folder: Path, size: int | None = None) -> tuple[list[RankTrace],
     Returns
     -------
     traces : list of RankTrace
-        By rank.
+        By rank: of the world that was launched, then of those that its ranks started.
     lost : list of str
-        What is missing, one phrase.
+        What is missing, one phrase a world.
     """
     files = trace_files(folder)
     empty = [file for file in files if file.stat().st_size == 0]
     traces = _once(trace for file in files if file not in empty for trace in read(file))
-    if not traces:
+    worlds: dict[str, list[RankTrace]] = {"": []}
+    for trace in traces:
+        worlds.setdefault(trace.world, []).append(trace)
+    if not worlds[""]:
         raise InputError(
             f"{empty[0].name} is empty: the rank was killed, or the disk was full"
             if empty
@@ -40,21 +43,25 @@ def read_folder(folder: Path, size: int | None = None) -> tuple[list[RankTrace],
             else "check that the program calls MPI_Init and is linked with the shared library of the mpicc on PATH; "
             "of an MPI that it loads by dlopen only calls found by dlsym are traced",
         )
-    ranks = {trace.head["rank"] for trace in traces}
-    total = traces[0].head["size"]
-    if len(traces) > 1 and all(trace.head["size"] == 1 for trace in traces):
+    if len(worlds[""]) > 1 and all(trace.head["size"] == 1 for trace in worlds[""]):
         raise InputError(
-            f"each of {len(traces)} processes in {folder} takes itself for the only one",
+            f"each of {len(worlds[''])} processes in {folder} takes itself for the only one",
             "start the program with the mpirun of its own MPI",
         )
+    lost = [_missing(folder, world, of, None if world else size) for world, of in worlds.items()]
+    return traces, [each for each in lost if each]
+
+
+def _missing(folder: Path, world: str, traces: Sequence[RankTrace], size: int | None) -> str:
+    """Which ranks of a world left no trace, one phrase; InputError where the traces are not of one world."""
+    ranks = {trace.head["rank"] for trace in traces}
+    total = traces[0].head["size"]
     if len(ranks) != len(traces) or any(trace.head["size"] != total for trace in traces):
-        raise InputError(
-            f"{folder} holds the traces of more than one MPI program",
-            "trace one program a run, and none that it spawns",
-        )
+        raise InputError(f"{folder} holds the traces of more than one MPI program", "trace one program a run")
     missing = [rank for rank in range(size or total) if rank not in ranks]
+    of = f" of the {total} processes that rank {world.rpartition('_')[2].partition('.')[0]} started" if world else ""
     why = "killed, started without the tracer, or the disk was full"
-    return traces, [f"{named(missing)} left no trace: {why}"] if missing else []
+    return f"{named(missing)}{of} left no trace: {why}" if missing else ""
 
 
 def named(ranks: Sequence[int]) -> str:
@@ -66,9 +73,9 @@ def named(ranks: Sequence[int]) -> str:
 
 def _once(traces: Iterable[RankTrace]) -> list[RankTrace]:
     """Each process once, by rank: what a rank wrote by itself may be in its group's file too, then to the end."""
-    found: dict[tuple[int, int, int], RankTrace] = {}
+    found: dict[tuple[str, int, int, int], RankTrace] = {}
     for trace in traces:
-        process = (trace.head["rank"], trace.head["init_begin"], trace.head["init_mono"])
+        process = (trace.world, trace.head["rank"], trace.head["init_begin"], trace.head["init_mono"])
         if process not in found or trace.ended == "finalize":
             found[process] = trace
-    return sorted(found.values(), key=lambda trace: trace.head["rank"])
+    return sorted(found.values(), key=lambda trace: (trace.world, trace.head["rank"]))

@@ -1,8 +1,9 @@
 /* What a rank leaves, written in one go by system calls that a signal handler may make, or copied for gather.c.
  *
  * Layout of one rank's content, of which a file holds one or, gathered, several, in the machine's byte order: 16 bytes
- * of magic and version, then chunks: four letters, the size of an item (u32), the size of the chunk (u64), the items, zeros to the next multiple of 8. HEAD holds the rank's numbers, OPER the
- * names of the operations, MAPS the executable mappings of /proc/self/maps, PYTH the functions of Python that are call
+ * of magic and version, then chunks: four letters, the size of an item (u32), the size of the chunk (u64), the items, zeros
+ * to the next multiple of 8. HEAD holds the rank's numbers, WRLD the worlds that were started (spawn.c), OPER the names of
+ * the operations, MAPS the executable mappings of /proc/self/maps, PYTH the functions of Python that are call
  * sites, THRD, RECS, PEER and, where asked for, EVNT the state and the tables of each thread, and DONE, empty, ends it. */
 #define _GNU_SOURCE
 #include "tracer.h"
@@ -156,7 +157,7 @@ static struct stat first_stderr; /* a program may put a file of its own in its p
 static int claim(void)
 {
     int i, fd;
-    for (i = 0; i < 2; i++) { /* the second: a spawned MPI_COMM_WORLD, or the next program of a script, has the first */
+    for (i = 0; i < 2; i++) { /* the second: the next program of a script has the first */
         fd = open(names[i], O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
         if (fd >= 0) {
             close(fd);
@@ -172,11 +173,14 @@ static int claim(void)
 /* At the beginning, while nothing is in a hurry: names, mappings, and the rank's name where it is sure to write one. */
 int rs_output_begin(int writes)
 {
+    const char *world, *between, *worlds;
     folder = getenv("RANKSIGHT_TRACE_DIR");
-    if (folder == NULL || folder[0] != '/' || strlen(folder) > PATH - 64)
+    if (folder == NULL || folder[0] != '/' || strlen(folder) > PATH - 192)
         return -1;
-    snprintf(names[0], PATH, "%s/rank-%06d.trace", folder, rs_state.rank);
-    snprintf(names[1], PATH, "%s/rank-%06d-%ld.trace", folder, rs_state.rank, (long)getpid());
+    world = rs_world_name();
+    between = *world == '\0' ? "" : "-of-";
+    snprintf(names[0], PATH, "%s/rank-%06d%s%s.trace", folder, rs_state.rank, between, world);
+    snprintf(names[1], PATH, "%s/rank-%06d%s%s-%ld.trace", folder, rs_state.rank, between, world, (long)getpid());
     for (int i = 0; i < 2; i++)
         snprintf(parts[i], PATH, "%.*s.part", PATH - 8, names[i]);
     if (writes ? claim() != 0 : access(folder, W_OK | X_OK) != 0)
@@ -184,6 +188,7 @@ int rs_output_begin(int writes)
     if (fstat(STDERR_FILENO, &first_stderr) != 0)
         memset(&first_stderr, 0, sizeof first_stderr);
     read_maps();
+    rs_worlds(&worlds);
     return 0;
 }
 
@@ -217,7 +222,8 @@ static int content(int how, int number)
     static uint64_t states[THREADS][6];
     const rs_thread *t;
     const void *functions;
-    uint32_t item, known = rs_python_sites(&functions, &item);
+    const char *worlds;
+    uint32_t item, known = rs_python_sites(&functions, &item), of_worlds = rs_worlds(&worlds);
     unsigned n = 0;
     uint64_t head[] = {
         (uint64_t)rs_state.rank,    (uint64_t)rs_state.size,     (uint64_t)how,       (uint64_t)number,
@@ -229,7 +235,7 @@ static int content(int how, int number)
     listed = 0;
     memcpy(&head[sizeof head / sizeof *head - 1], &rs_state.ns_per_tick, sizeof rs_state.ns_per_tick);
     if (put(magic, sizeof magic) != 0 || chunk("HEAD", 8, head, sizeof head) != 0
-        || chunk("OPER", 1, rs_operations, rs_operations_length) != 0 || chunk("MAPS", 1, maps, maps_used) != 0
+        || (of_worlds > 0 && chunk("WRLD", 1, worlds, of_worlds) != 0) || chunk("OPER", 1, rs_operations, rs_operations_length) != 0 || chunk("MAPS", 1, maps, maps_used) != 0
         || (known > 0 && chunk("PYTH", item, functions, (uint64_t)item * known) != 0))
         return -1;
     for (t = rs_state.threads; t != NULL; t = t->next, n++) {

@@ -66,6 +66,11 @@ class RankTrace:
     threads: list[ThreadTables]  # the thread that called ``MPI_Init`` first
     python: tuple[str, ...] = ()
     """Functions of Python that are call sites, by number: name, file and first line, between tabs."""
+    world: str = ""
+    """Which MPI_COMM_WORLD the rank belongs to: empty for that which was launched; of one that a rank started its name,
+    as ``spawn.c`` gives it."""
+    started: tuple[tuple[str, int], ...] = ()
+    """Worlds that this rank started as the root of a spawn: name, empty where they are not traced, and processes."""
 
     @property
     def ended(self) -> str:
@@ -121,6 +126,16 @@ def _mapping(path: Path, line: str) -> tuple[int, int, int, str]:
         raise _damaged(path, 0, f"{line!r} is not a mapping") from None
 
 
+def _worlds(path: Path, text: str) -> tuple[str, tuple[tuple[str, int], ...]]:
+    world, *lines = text.splitlines() or [""]
+    parts = [line.partition("\t") for line in lines]
+    if not all(set(name) <= set("0123456789._") for name in (world, *(name for name, _, _ in parts))) or not all(
+        number.isdecimal() and len(number) < 10 for _, _, number in parts
+    ):
+        raise _damaged(path, 0, "its list of started processes is not one")
+    return world, tuple((name, int(number)) for name, _, number in parts)
+
+
 def read(path: Path) -> list[RankTrace]:
     """Read the traces in one file.
 
@@ -152,6 +167,7 @@ def _trace(path: Path, content: memoryview, begin: int) -> tuple[RankTrace, int]
     operations: tuple[tuple[str, str], ...] = ()
     maps: tuple[tuple[int, int, int, str], ...] = ()
     python: tuple[str, ...] = ()
+    world, started = "", tuple[tuple[str, int], ...]()
     for tag, item, part in chunks:
         if tag == b"HEAD":
             head = _numbers(path, part, (*HEAD, "estimate"))
@@ -159,6 +175,8 @@ def _trace(path: Path, content: memoryview, begin: int) -> tuple[RankTrace, int]
         elif tag == b"OPER":
             lines = bytes(part).decode("ascii", "replace").splitlines()
             operations = tuple((name, kind) for name, _, kind in (line.partition("\t") for line in lines))
+        elif tag == b"WRLD":
+            world, started = _worlds(path, bytes(part).decode("ascii", "replace"))
         elif tag == b"MAPS":
             maps = tuple(_mapping(path, line) for line in bytes(part).decode("utf-8", "replace").splitlines())
         elif tag == b"PYTH":
@@ -171,7 +189,7 @@ def _trace(path: Path, content: memoryview, begin: int) -> tuple[RankTrace, int]
             setattr(threads[-1], name, _table(path, tag, item, part, dtype))
     if not head or not threads or not operations:
         raise _damaged(path, end, "lacks its head, its operations or its tables")
-    trace = RankTrace(head, tick, operations, maps, threads, python)
+    trace = RankTrace(head, tick, operations, maps, threads, python, world, started)
     _check(path, trace)
     return trace, end
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -14,11 +14,13 @@ from ranksight.comm.tracer.callsites import CallSites
 from ranksight.comm.tracer.gathering import named
 from ranksight.comm.tracer.rawfile import RankTrace, ThreadTables
 from ranksight.core.experiment import MESSAGE_COLUMNS, WHOLE
+from ranksight.core.units import format_si
 
 SENDING = "spc"
 """Kinds of operations whose calls are messages and whose bytes are sent: point to point, one-sided, collective."""
 
 _SPAWNS = ("Comm_spawn", "Comm_spawn_multiple")
+_SPAWNED = {"spawned": "messages", "spawned_peers": "peers", "spawned_ranks": "ranks"}
 _KEYS = ["kernel", "rank", "operation", "comm_size", "size_class"]
 WHOLE_METRICS = (
     "wall_time", "compute_time", "mpi_time", "compute_cpu_time", "cpu_time",
@@ -49,17 +51,36 @@ class TraceTables:
     program."""
     counters: pd.DataFrame  # ``kernel``, ``rank`` and metrics, as :class:`ranksight.core.reading.Reading` wants them
     notes: tuple[str, ...]  # as :class:`ranksight.core.reading.Reading` has them
-    warnings: tuple[str, ...]
+    warnings: tuple[str, ...]  # likewise
+    spawned: Mapping[str, pd.DataFrame] = field(default_factory=dict)
+    """Of processes that the ranks started, where there are any: tables ``spawned`` (as `messages`), ``spawned_peers``
+    and ``spawned_ranks``, with the column ``world``; ranks and peers are those of the process's own world."""
 
 
 def tabulate(traces: Sequence[RankTrace]) -> TraceTables:
-    """Tables of one run from the traces of its ranks.
+    """Tables of one run from the traces of the ranks that were launched and, in tables of their own, of those that these
+    started.
 
     Times are ticks of the rank's clock times its own seconds per tick. ``compute_time`` of the whole program is the
     time between MPI calls of the thread that called MPI_Init, from the return of MPI_Init to the entry of MPI_Finalize,
     and ``wall_time`` = ``compute_time`` + ``mpi_time`` there; ``compute_cpu_time`` is the processor time of the same
     stretches, which other processes on the same cores do not lengthen. A kernel's ``mpi_time`` is that of all threads.
     """
+    worlds = {trace.world: [each for each in traces if each.world == trace.world] for trace in traces}
+    tables = _of_world(worlds.pop(""))
+    started = {world: _of_world(each) for world, each in worlds.items()}
+    spawned = {
+        name: pd.concat([getattr(each, of).assign(world=world) for world, each in started.items()], ignore_index=True)
+        for name, of in _SPAWNED.items()
+        if started
+    }
+    notes = [f"{note}, in world {world}" for world, each in started.items() for note in each.notes]
+    warnings = _spawns(traces, tables.messages, spawned.get("spawned"))
+    return replace(tables, notes=(*tables.notes, *notes), warnings=warnings, spawned=spawned)
+
+
+def _of_world(traces: Sequence[RankTrace]) -> TraceTables:
+    """Tables of ranks with one MPI_COMM_WORLD."""
     places, operations, kinds = CallSites(), dict[str, int](), dict[str, str]()
     rows, peers, phases = list[dict[str, Array]](), list[dict[str, Array]](), list[dict[str, Array]]()
     known: dict[tuple[tuple[str, str], ...], Array] = {}
@@ -92,7 +113,7 @@ def tabulate(traces: Sequence[RankTrace]) -> TraceTables:
         ranks=ranks,
         counters=_counters(messages, ranks),
         notes=_notes(traces),
-        warnings=_warnings(messages),
+        warnings=(),
     )
 
 
@@ -202,16 +223,29 @@ def _counters(messages: pd.DataFrame, ranks: pd.DataFrame) -> pd.DataFrame:
     return pd.concat([whole, kernels], ignore_index=True).astype({"rank": "int32"})
 
 
-def _warnings(messages: pd.DataFrame) -> tuple[str, ...]:
-    """What of the program is not in the tables: it cannot be seen in them."""
+def _spawns(traces: Sequence[RankTrace], messages: pd.DataFrame, spawned: pd.DataFrame | None) -> tuple[str, ...]:
+    """Which processes the ranks started: those that were traced are in tables of their own, others in none."""
     spawns = messages[messages["operation"].isin(_SPAWNS) & (messages["count"] > 0)]
-    if spawns.empty:
+    if spawns.empty and spawned is None:
         return ()
     kernels = ", ".join(dict.fromkeys(map(str, spawns["kernel"])))
-    return (
-        f"{kernels} starts processes by {spawns['operation'].iloc[0]}, which are not traced: their messages, times and "
-        "memory are missing",
-    )
+    start = f"{kernels} starts processes by {spawns['operation'].iloc[0]}"
+    traced = {trace.world: trace.head["size"] for trace in traces}
+    ranks = traced.pop("")
+    started = [each for trace in traces for each in trace.started]
+    missing = sum(processes for world, processes in started if world not in traced)
+    warnings = []
+    if spawned is not None:
+        sending = spawned[spawned["kind"].isin(list(SENDING))]
+        count = sum(traced.values())
+        warnings.append(
+            f"{start}, {count} beside the {ranks} ranks of this run: their {sending['count'].sum():,} messages of "
+            f"{format_si(float(sending['bytes'].sum()), 'B')} are in the table spawned, and in no model"
+        )
+    if missing or not started:
+        which = f", {missing} of" if spawned is not None else ""
+        warnings.append(f"{start},{which} which are not traced: their messages, times and memory are missing")
+    return tuple(warnings)
 
 
 def _notes(traces: Sequence[RankTrace]) -> tuple[str, ...]:

@@ -325,6 +325,19 @@ RS_HIDDEN void rs_file_close(int fd, int error, int others); /* reports the loss
 RS_HIDDEN void rs_file_drop(void);
 RS_HIDDEN void rs_write(int how, int number);
 
+/* ---- processes that the program starts (spawn.c) ------------------------------------------------------------------- */
+
+typedef struct {
+    char **commands, ***arguments; /* to be passed on */
+    char **own, *variables[8], name[64];
+    int n, root;
+} rs_spawn;
+RS_HIDDEN void rs_spawn_begin(rs_spawn *s, MPI_Comm comm, int root, int n, char **commands, char ***arguments,
+                              const MPI_Info *infos);
+RS_HIDDEN void rs_spawn_end(rs_spawn *s, int result, const MPI_Comm *others);
+RS_HIDDEN const char *rs_world_name(void); /* empty: the one that was launched */
+RS_HIDDEN uint32_t rs_worlds(const char **text); /* bytes of what is known of this world and those it started */
+
 RS_HIDDEN int rs_idle_request(MPI_Request *request); /* one that ends when it is completed by hand; its error */
 RS_HIDDEN void rs_gather_begin(void);
 RS_HIDDEN int rs_gather_leads(void); /* whether this rank writes a file for others or itself in any case */

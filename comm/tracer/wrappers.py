@@ -9,6 +9,19 @@ from ranksight.comm.tracer.operations import RULES, Rule
 from ranksight.comm.tracer.prototypes import Prototype
 
 _UNTRACED = re.compile(r"^MPI_T_|_(c2f|f2c|f082c|c2f08|f082f|f2f08|toint|fromint)$")
+_SPAWNS = {
+    "Comm_spawn": (
+        "rs_spawn_begin(&s, a5, a4, 1, (char **)&a0, &a1, &a3);",
+        "r = PMPI_Comm_spawn(s.commands[0], s.arguments[0], a2, a3, a4, a5, a6, a7);",
+        "rs_spawn_end(&s, r, a6);",
+    ),
+    "Comm_spawn_multiple": (
+        "rs_spawn_begin(&s, a6, a5, a0, a1, a2, a4);",
+        "r = PMPI_Comm_spawn_multiple(a0, s.commands, s.arguments, a3, a4, a5, a6, a7, a8);",
+        "rs_spawn_end(&s, r, a7);",
+    ),
+}
+"""The calls of functions that start processes: their commands load the tracer, too."""
 SMALL = "#define RS_SMALL"
 """Begins a source of wrappers that are built fast and run some nanoseconds slower."""
 
@@ -87,6 +100,16 @@ def wrapper(function: Prototype, numbers: Mapping[str, int]) -> str:
             'if (r == MPI_SUCCESS && PMPI_Group_from_session_pset(*a2, "mpi://WORLD", &world) != MPI_SUCCESS)',
             "    world = MPI_GROUP_NULL;",
             "rs_after_session(&c, first, world);",
+            "return r;",
+        ]
+    elif name in _SPAWNS:
+        lines = [
+            "rs_call c;",
+            "rs_spawn s;",
+            "int r;",
+            "rs_enter(&c, RS_PC);",
+            *_SPAWNS[name],
+            fill(f"if (rs_leave(&c)) {{ if (r == MPI_SUCCESS) {{ {rule.after} }} else rs_failed(&c, #{name}); }}", numbers),
             "return r;",
         ]
     else:

@@ -191,25 +191,6 @@ def test_names_of_cpp_and_static_functions(tracing, tmp_path: Path) -> None:
     assert kernel["Bcast"] == "hidden()"
 
 
-def test_processes_that_a_program_starts_are_said_to_be_missing(
-    tracing, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("OMPI_MCA_btl", "^ofi,uct,usnic,openib")  # what is started later is reached by a network alone
-    program = tracing.compile("spawn.c")
-    for way in ("alone", "together"):
-        launch = tracing.launch(program, P, way)
-        place = tmp_path / way
-        line = ["measure", "--ranks", str(P), "--collector", "pmpi", "--quiet", "-o", str(place), "--"]
-        words = [word if word != str(P) else "{ranks}" for word in launch.command]
-        assert main([*line, *words]) == 0
-        said = capsys.readouterr().err
-        notes = read(place).runs[0].notes
-        expected = (
-            "warning: main starts processes by Comm_spawn, which are not traced: their messages, times and memory"
-        )
-        assert (expected in said) == (way == "together") == any("Comm_spawn" in note for note in notes)
-
-
 def test_every_one_of_many_outstanding_requests_is_completed(tracing, tmp_path: Path) -> None:
     """The index of requests grows twice on the way; half of the messages hold a byte."""
     found = tracing.tables(tracing.launch(tracing.compile("outstanding.c"), 1), tmp_path).messages
