@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ranksight.core.arrays import Array
+from ranksight.core.contract import beyond
 from ranksight.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -35,7 +36,8 @@ def sampling(counters: pd.DataFrame, worth: Mapping[str, Array | float]) -> pd.D
     """The table of a run whose counters are made of samples.
 
     `counters`: ``kernel``, ``rank`` and the metrics, in which rows without a sample have zero. `worth` (mapping of
-    metric to (n,) or float): what a sample is worth in each row, above zero, in the metric's unit.
+    metric to (n,) or float): what a sample is worth in each row, above zero, in the metric's unit. Raises InputError
+    where it is worth so little that a value had more samples than 64 bits count.
     """
     import pandas as pd
 
@@ -43,7 +45,14 @@ def sampling(counters: pd.DataFrame, worth: Mapping[str, Array | float]) -> pd.D
     for name, each in worth.items():
         values = counters[name].to_numpy(dtype=np.float64)
         one = np.broadcast_to(np.asarray(each, dtype=np.float64), values.shape)
-        part = counters[["kernel", "rank"]].assign(metric=name, samples=values / one, worth=one)
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            samples = values / one
+        if (at := beyond(samples, 0.0)) is not None:
+            raise InputError(
+                f"kernel {counters['kernel'].iloc[at]!r} has {values[at]:g} of {name} from samples worth {one[at]:g}",
+                "no sampler takes so many samples: the file is damaged",
+            )
+        part = counters[["kernel", "rank"]].assign(metric=name, samples=samples, worth=one)
         parts.append(part[np.isfinite(values)])
     columns = ["kernel", "rank", "metric", "samples", "worth"]
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame({name: [] for name in columns})

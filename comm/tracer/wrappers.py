@@ -109,7 +109,10 @@ def wrapper(function: Prototype, numbers: Mapping[str, int]) -> str:
             "int r;",
             "rs_enter(&c, RS_PC);",
             *_SPAWNS[name],
-            fill(f"if (rs_leave(&c)) {{ if (r == MPI_SUCCESS) {{ {rule.after} }} else rs_failed(&c, #{name}); }}", numbers),
+            fill(
+                f"if (rs_leave(&c)) {{ if (r == MPI_SUCCESS) {{ {rule.after} }} else rs_failed(&c, #{name}); }}",
+                numbers,
+            ),
             "return r;",
         ]
     else:

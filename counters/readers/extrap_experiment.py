@@ -2,9 +2,9 @@
 values of all repetitions as numpy arrays in ``values/N.vals``, at the places that ``values/N.indx`` lists.
 
 Without them Extra-P keeps the median, mean and deviation of each point: the median is read, and a note says so. The
-binary experiments of Extra-P 3 are named and refused.
+binary experiments of Extra-P 3 are read by :mod:`ranksight.counters.readers._extrap3`.
 
-Source: Extra-P 4 ``extrap/fileio/experiment_io.py`` and ``values_io.py``; ``extrap3_experiment_reader.py``.
+Source: Extra-P 4 ``extrap/fileio/experiment_io.py`` and ``values_io.py``.
 """
 
 from __future__ import annotations
@@ -12,8 +12,10 @@ from __future__ import annotations
 import io
 import json
 import math
+import struct
 import tokenize
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -22,28 +24,28 @@ import numpy as np
 from numpy.lib import format as npy
 
 from ranksight.core import limits
-from ranksight.core.errors import InputError, readable
+from ranksight.core.errors import readable
 from ranksight.core.files import regular_file
 from ranksight.core.reading import READERS, Reading
+from ranksight.counters.readers._extrap3 import QUALIFIER, read_extrap3
 from ranksight.counters.readers._files import damaged
 from ranksight.counters.readers.extrap import Measurements
 
 _HEAD = "experiment.json"
-_OLD = b"EXTRAP_EXPERIMENT"
 _VALUES, _INDEX = b"Extra-P VALUES\0\0", b"Extra-P INDEX\0\0\0"
 _DAMAGES = (zipfile.BadZipFile, KeyError, ValueError, TypeError, AttributeError, EOFError, NotImplementedError,
-            RecursionError, RuntimeError, IndexError, OverflowError, OSError, tokenize.TokenError)  # fmt: skip
+            RecursionError, RuntimeError, struct.error, IndexError, OverflowError, OSError, tokenize.TokenError, zlib.error)  # fmt: skip
 """What reading an archive, its JSON or an array raises where they are damaged."""
 
 
 class ExtrapExperiment:
     """Reads what Extra-P saved; see the module."""
 
-    text = "Extra-P 4 experiments (.extra-p): values of all repetitions, or medians"
+    text = "Extra-P 3 and 4 experiments (.extra-p): values of all repetitions, or medians"
 
     def recognises(self, path: Path, head: bytes) -> bool:
-        """Whether it is such an archive, or an experiment of Extra-P 3, which is refused by name."""
-        if _OLD in head[:64]:
+        """Whether it is such an archive, or an experiment of Extra-P 3."""
+        if QUALIFIER in head[:64]:
             return True
         if not head.startswith(b"PK\x03\x04"):
             return False
@@ -54,18 +56,19 @@ class ExtrapExperiment:
             return False
 
     def read(self, path: Path) -> Iterator[Reading]:
-        """Read one experiment; InputError where it is damaged, of Extra-P 3, or larger than the limits."""
+        """Read one experiment; InputError where it is damaged, or larger than the limits."""
         regular_file(path)
         with readable(path), path.open("rb") as stream:
-            if _OLD in stream.read(64):
-                raise InputError(
-                    f"{path} is an experiment of Extra-P 3", "open it in Extra-P 4 and save it, or give its input files"
-                )
+            version = 3 if QUALIFIER in stream.read(64) else 4
         try:
-            with zipfile.ZipFile(path) as archive:
-                measurements = _measurements(path, archive)
+            if version == 3:
+                measurements = read_extrap3(path)
+            else:
+                with zipfile.ZipFile(path) as archive:
+                    measurements = _measurements(path, archive)
         except _DAMAGES as error:
-            raise damaged(f"{path} is no experiment of Extra-P 4: {' '.join(str(error).split())[:200]}") from error
+            why = "lacks what it refers to" if isinstance(error, KeyError) else " ".join(str(error).split())[:200]
+            raise damaged(f"{path} is no experiment of Extra-P {version}: {why}") from error
         yield from measurements.readings()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import struct
 import zipfile
 from pathlib import Path
 
@@ -156,10 +157,6 @@ def test_experiments_that_extrap_saved(tmp_path: Path) -> None:
     found = list(reader.read(path))
     assert values(found, "main", "time") == {((p,), 0): p for p in (2, 4, 8)}
     assert "3 points hold the median" in found[0].notes[0]
-    path.write_bytes(b"\1\0\x11\0\0\0EXTRAP_EXPERIMENT\x05\0\0\x003.0.0")
-    assert reader.recognises(path, path.read_bytes())
-    with pytest.raises(InputError, match=r"study\.extra-p is an experiment of Extra-P 3; open it in Extra-P 4"):
-        list(reader.read(path))
 
 
 def test_a_line_that_breaks_off_is_named(tmp_path: Path) -> None:
@@ -412,3 +409,61 @@ def test_headers_of_arrays_that_are_no_python(tmp_path: Path, damage: bytes) -> 
             made.writestr(name, content)
     with pytest.raises(InputError, match=r"damaged\.extra-p is no experiment of Extra-P 4"):
         list(READERS["extrap-experiment"].read(other))
+
+
+def test_a_deflated_part_that_is_damaged(tmp_path: Path) -> None:
+    path = tmp_path / "study.extra-p"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as made:
+        made.writestr("experiment.json", b'{"Extra-P": 1}' * 200)
+    content = bytearray(path.read_bytes())
+    begin = 30 + len("experiment.json")
+    content[begin : begin + 8] = b"\x07" * 8  # a block of a kind that there is not
+    path.write_bytes(bytes(content))
+    with pytest.raises(InputError, match=r"study\.extra-p is no experiment of Extra-P 4: Error -3"):
+        list(READERS["extrap-experiment"].read(path))
+
+
+def saved_by_three(order: str = "<") -> bytes:
+    """An experiment of Extra-P 3: two regions of one name, a model, and points of one to four repetitions."""
+
+    def text(content: str) -> bytes:
+        return struct.pack(f"{order}I", len(content)) + content.encode()
+
+    def numbers(kinds: str, *values: float) -> bytes:
+        return struct.pack(order + kinds, *values)
+
+    parts = [b"\1\0" if order == "<" else b"\0\1", text("EXTRAP_EXPERIMENT"), text("1.0")]
+    parts += [text("Parameter"), numbers("q", 0), text("p"), text("Metric"), numbers("q", 0), text("time"), text("sec")]
+    for number, (name, line) in enumerate([("main", 3), ("solve", 20), ("solve", 40)]):
+        parts += [text("Region"), numbers("q", number), text(name), text("heat.c"), numbers("q", line)]
+        parts += [text("Callpath"), numbers("qqq", number, number, 0 if number else -1)]
+    for number, p in enumerate((2.0, 4.0, 8.0)):
+        parts += [text("Coordinate"), numbers("qq", number, 1), text("p"), numbers("d", p)]
+    parts += [text("ModelComment"), numbers("q", 0), text("no model"), text("Model"), bytes(range(200))]
+    for kernel in range(3):
+        for number, (count, least, median, greatest) in enumerate([(2, 1, 1.5, 2), (3, 3, 5, 9), (4, 1, 4, 7)]):
+            statistics = (9.0, 0.0, 9.0, 1.0, median + kernel, 0.0, 9.0, least + kernel, greatest + kernel)
+            parts += [text("ExperimentPoint"), numbers("qqdddddddddqq", number, count, *statistics, 0, kernel)]
+    return b"".join(parts)
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_experiments_of_extrap_three(tmp_path: Path, order: str) -> None:
+    path = tmp_path / "old.extra-p"
+    path.write_bytes(saved_by_three(order))
+    reader = READERS["extrap-experiment"]
+    check_reader(reader, path)
+    found = list(reader.read(path))
+    assert values(found, "main", "time") == {
+        ((2,), 0): 1, ((2,), 1): 2, ((4,), 0): 3, ((4,), 1): 5, ((4,), 2): 9, ((8,), 0): 4,
+    }  # fmt: skip
+    assert values(found, "main->solve (heat.c:40)", "time")[(8,), 0] == 6
+    assert "3 points hold the median of their repetitions alone" in found[0].notes[0]
+
+
+@pytest.mark.parametrize("length", [30, 120, 400, -1, -60, -500])
+def test_experiments_of_extrap_three_that_break_off(tmp_path: Path, length: int) -> None:
+    path = tmp_path / "old.extra-p"
+    path.write_bytes(saved_by_three()[:length])
+    with pytest.raises(InputError, match=r"old\.extra-p is no experiment of Extra-P 3|holds no measurement"):
+        list(READERS["extrap-experiment"].read(path))

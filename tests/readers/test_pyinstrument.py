@@ -58,6 +58,15 @@ def test_no_samples(tmp_path: Path) -> None:
         list(READERS["pyinstrument"].read(path))
 
 
+@pytest.mark.parametrize("duration", [1e-300, 5e-324])
+def test_more_samples_than_can_be_are_damage(tmp_path: Path, duration: float) -> None:
+    content = json.loads(SAMPLE.read_text()) | {"duration": duration, "sample_count": 10**6}
+    path = tmp_path / "heat.json"
+    path.write_text(json.dumps(content))
+    with pytest.raises(InputError, match="no sampler takes so many samples"):
+        list(READERS["pyinstrument"].read(path))
+
+
 def test_calls_that_were_not_counted_are_left_out(tmp_path: Path) -> None:
     """``pyinstrument -r pstats`` writes -1 calls of every function."""
     path = tmp_path / "heat.pstats"
