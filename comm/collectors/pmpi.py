@@ -74,9 +74,9 @@ class Pmpi:
         traces, lost = read_folder(folder, launch.ranks)
         if aborted := [trace for trace in traces if trace.ended == "abort"]:
             of = " of the processes that the program started" if aborted[0].world else ""
+            ranks = named([each.head["rank"] for each in aborted if each.world == aborted[0].world])
             raise ToolError(
-                f"{named([each.head['rank'] for each in aborted if each.world == aborted[0].world])}{of} called MPI_Abort, "
-                "whatever the exit code: the run is not whole",
+                f"{ranks}{of} called MPI_Abort, whatever the exit code: the run is not whole",
                 "see what the program wrote",
             )
         if lost:

@@ -24,7 +24,7 @@ def tabulate_events(traces: Sequence[RankTrace], origin: int | None = None) -> p
     """Events of all ranks in the order in which each rank made them.
 
     Columns: ``rank``, ``thread``, ``kernel``, ``operation``, ``comm_size``, ``begin`` and ``end`` (seconds after the
-    earliest return from MPI_Init, or after `origin` ns, by the machines' monotonic clocks: exact within a machine only),
+    earliest return from MPI_Init, or `origin` ns, by the machines' monotonic clocks: exact within a machine only),
     ``bytes``, ``peer`` (rank in MPI_COMM_WORLD, -1 outside it) and ``tag``, both missing for the calls themselves. A
     transfer follows the call that made it or, for posted receives, completed it; its times are that call's end.
     """

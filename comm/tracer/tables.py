@@ -58,8 +58,7 @@ class TraceTables:
 
 
 def tabulate(traces: Sequence[RankTrace]) -> TraceTables:
-    """Tables of one run from the traces of the ranks that were launched and, in tables of their own, of those that these
-    started.
+    """Tables of one run from the traces of its ranks and, in tables of their own, of the processes that they started.
 
     Times are ticks of the rank's clock times its own seconds per tick. ``compute_time`` of the whole program is the
     time between MPI calls of the thread that called MPI_Init, from the return of MPI_Init to the entry of MPI_Finalize,

@@ -109,10 +109,8 @@ def wrapper(function: Prototype, numbers: Mapping[str, int]) -> str:
             "int r;",
             "rs_enter(&c, RS_PC);",
             *_SPAWNS[name],
-            fill(
-                f"if (rs_leave(&c)) {{ if (r == MPI_SUCCESS) {{ {rule.after} }} else rs_failed(&c, #{name}); }}",
-                numbers,
-            ),
+            f"if (rs_leave(&c)) {{ if (r == MPI_SUCCESS) {{ {fill(rule.after, numbers)} }}",
+            f"else rs_failed(&c, {numbers[name]}); }}",
             "return r;",
         ]
     else:

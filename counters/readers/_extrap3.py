@@ -1,4 +1,4 @@
-"""Binary experiments of Extra-P 3: objects one after another, each begun by its name; lengths and numbers of 4 and 8 bytes.
+"""Binary experiments of Extra-P 3: objects one after another, each begun by its name.
 
 Parameters, metrics, regions, call paths and coordinates come first, then Extra-P's comments, generators and models,
 which are passed over, and last the points: records of one size. Of a point's repetitions a file holds their number,

@@ -33,8 +33,10 @@ from ranksight.counters.readers.extrap import Measurements
 
 _HEAD = "experiment.json"
 _VALUES, _INDEX = b"Extra-P VALUES\0\0", b"Extra-P INDEX\0\0\0"
-_DAMAGES = (zipfile.BadZipFile, KeyError, ValueError, TypeError, AttributeError, EOFError, NotImplementedError,
-            RecursionError, RuntimeError, struct.error, IndexError, OverflowError, OSError, tokenize.TokenError, zlib.error)  # fmt: skip
+_DAMAGES = (
+    zipfile.BadZipFile, zlib.error, tokenize.TokenError, struct.error, KeyError, ValueError, TypeError, AttributeError,
+    EOFError, NotImplementedError, RecursionError, RuntimeError, IndexError, OverflowError, OSError,
+)  # fmt: skip
 """What reading an archive, its JSON or an array raises where they are damaged."""
 
 

@@ -9,11 +9,9 @@ from pathlib import Path
 import pytest
 
 from ranksight.campaign.collecting import COLLECTORS
-from ranksight.cli.main import main
 from ranksight.comm.tracer.gathering import read_folder
 from ranksight.comm.tracer.tables import tabulate
 from ranksight.core.errors import InputError, RanksightError, ToolError
-from ranksight.core.experiment import read
 
 pytestmark = pytest.mark.mpi
 P = 2
