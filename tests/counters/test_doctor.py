@@ -154,3 +154,16 @@ def test_optional_packages_are_reported_with_what_needs_them(monkeypatch: pytest
     found = [each for examination in EXAMINATIONS for each in examination(Machine())]
     assert [each.remedy for each in found] == [f"pip install 'ranksight[{extra}]'" for extra, _ in PACKAGES.values()]
     assert all(each.level == "note" and each.means for each in found)
+
+
+def test_a_package_that_cannot_be_imported_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from ranksight.counters.doctor import packages
+
+    (tmp_path / "brokenprofile.py").write_text("raise RuntimeError('built for\\nanother numpy')\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(packages, "PACKAGES", {"brokenprofile": ("cube", "profiles cannot be read")})
+    monkeypatch.setattr(packages, "version", lambda name: "1.2")
+    (found,) = (each for examination in packages.EXAMINATIONS for each in examination(Machine()))
+    assert found.level == "warning"
+    assert found.found == "brokenprofile 1.2 cannot be imported: RuntimeError: built for another numpy"
+    assert (found.means, found.remedy) == ("profiles cannot be read", "pip install --force-reinstall 'ranksight[cube]'")
