@@ -106,6 +106,11 @@ class Reading:
         }
         return replace(self, counters=counters, tables=tables, provenance=provenance, meaning=UNSTATED, meanings=after)
 
+    @property
+    def threads(self) -> float:
+        """Threads of a rank, each of which may have a row of its own."""
+        return max(1.0, float(self.configuration.get("threads", 1.0)))
+
     def validate(self, where: str) -> None:
         """Raise an error unless the tables are what this class says, whichever reader or collector made them.
 
@@ -123,6 +128,12 @@ class Reading:
             _columns(table, COUNTER_KEYS, f"{where}: the counters")
             values = {str(name): numbers(table, name, where) for name in table.columns if name not in COUNTER_KEYS}
             check_values(values, table["kernel"].array, table["rank"].array, where)
+            largest = table["rank"].max()
+            if "ranks" in self.configuration and "ranks" not in self.assumed and largest >= count * self.threads:
+                raise InputError(
+                    f"{where} holds rank {largest:g}, of a run of {count:g} ranks",
+                    "ranks count from 0: correct them, or their number",
+                )
         if (table := self.messages) is not None:
             _columns(table, MESSAGE_COLUMNS, f"{where}: the messages")
             check_messages(table, where, float(self.configuration.get("ranks", math.inf)))

@@ -238,7 +238,7 @@ def _spawns(traces: Sequence[RankTrace], messages: pd.DataFrame, spawned: pd.Dat
         sending = spawned[spawned["kind"].isin(list(SENDING))]
         count = sum(traced.values())
         warnings.append(
-            f"{start}, {count} beside the {ranks} ranks of this run: their {sending['count'].sum():,} messages of "
+            f"{start}, {count} besides the {ranks} ranks of this run: their {sending['count'].sum():,} messages of "
             f"{format_si(float(sending['bytes'].sum()), 'B')} are in the table spawned, and in no model"
         )
     if missing or not started:

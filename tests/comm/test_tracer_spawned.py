@@ -62,7 +62,7 @@ def test_started_processes_have_tables_of_their_own(
     count = sum(sizes.values())
     messages = count * (ROUNDS + 1)
     (note,) = [each for each in run.notes if "starts processes" in each]
-    assert f"{count} beside the {P} ranks of this run: their {messages} messages of" in note
+    assert f"{count} besides the {P} ranks of this run: their {messages} messages of" in note
     assert note in capsys.readouterr().err
 
 

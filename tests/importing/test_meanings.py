@@ -369,3 +369,10 @@ def test_uncore_counters_of_likwid_are_of_a_socket(tmp_path: Path) -> None:
     assert counted.counters is reading.counters, "one core records them, the others show zero: nothing is divided"
     assert counted.meanings["bytes_mem_read"] == Meaning("each", "socket")
     assert "instructions" not in counted.meanings
+
+
+def test_a_rank_that_the_run_does_not_have_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("kernel,rank,ranks,time\na,0,2,1\na,5,2,1\na,0,4,1\n")
+    assert main(["import", "csv", str(path), "--kernel", "kernel", "-o", str(tmp_path / "a.exp")]) == 1
+    assert "holds rank 5, of a run of 2 ranks" in capsys.readouterr().err
