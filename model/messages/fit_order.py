@@ -86,9 +86,10 @@ def _order(table: pd.DataFrame, run: Run, entries: Sequence[Entry]) -> Order | N
     rows["name"] = rows["operation"].astype(str).map({n: operation_name(str(n)) for n in rows["operation"].unique()})
     is_call = rows["peer"].isna().to_numpy()
     moving = rows["name"].isin([*SENDS, *RECEIVING, *COMPLETING, *OPERATIONS]).to_numpy()
-    keys = rows["kernel"].astype(str) + "\0" + rows["operation"].astype(str) + "\0" + rows["comm_size"].astype(str)
-    codes, names = keys.factorize()
-    collective = np.array([operation_name(str(name).split("\0")[1]) in OPERATIONS for name in names])
+    keys = rows[["kernel", "operation", "comm_size"]].astype({"kernel": str, "operation": str})
+    codes = keys.groupby(list(keys.columns), sort=False).ngroup().to_numpy()
+    names = list(keys.drop_duplicates().itertuples(index=False, name=None))
+    collective = np.array([operation_name(operation) in OPERATIONS for _, operation, _ in names])
     each = {}
     for rank, at in rows.groupby("rank").indices.items():
         each[int(str(rank))] = _of_rank(rows.iloc[at], codes[at], (is_call & moving)[at], collective)
@@ -108,7 +109,7 @@ def _order(table: pd.DataFrame, run: Run, entries: Sequence[Entry]) -> Order | N
     shares = {kind: _shares([work[rank] for rank in each if kind_of[rank] == kind]) for kind in templates}
     listed = []
     for number, (kind, place) in enumerate(places):
-        kernel, operation, size = str(names[templates[kind].block[place]]).split("\0")
+        kernel, operation, size = names[templates[kind].block[place]]
         shared = [shares[other][n] for (other, n), merged_place in position.items() if merged_place == number]
         listed.append(Place(kernel, operation, int(size), kind, float(np.mean(shared))))
     sent = _sent(rows, is_call, each, within, kind_of, position, entries, ranks)
