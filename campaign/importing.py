@@ -343,8 +343,7 @@ class Import:
         names = {name: meaning for name, meaning in restated.meanings.items() if name in counters.columns}
         reading = Reading(run.configuration, counters, tables=tables, provenance=run.provenance, meanings=names)
         changed = reading.per_rank(run.id)
-        outdated = self._found.pop(run.id, ())
-        self._check.forget(outdated)
+        outdated = self._check.forget(self._found.pop(run.id, ()))
         for note in outdated:
             self.notes.pop(note, None)
         checked = self._check(changed)

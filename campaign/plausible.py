@@ -18,8 +18,9 @@ class Check:
         """The reading, with what was found among its notes."""
         return reading
 
-    def forget(self, texts: Iterable[str]) -> None:
-        """Find no longer what was found of values that turned out to mean something else."""
+    def forget(self, texts: Iterable[str]) -> frozenset[str]:
+        """Find no longer what was found of values that turned out to mean something else; all that is no longer."""
+        return frozenset(texts)
 
 
 def timed(reading: Reading, path: Path) -> tuple[Reading | None, str]:

@@ -354,10 +354,12 @@ class Checks(Check):
             return reading
         return replace(reading, counters=kept, notes=(*reading.notes, *(text for _, text in findings)))
 
-    def forget(self, texts: Iterable[str]) -> None:
-        """Take back what was found of values that turned out to mean something else."""
-        gone = set(texts)
+    def forget(self, texts: Iterable[str]) -> frozenset[str]:
+        """Take back what was found of values that turned out to mean something else; all that was taken back. Values
+        that overflowed are gone, and stay noted."""
+        gone = frozenset(texts) - frozenset(self.found.get("overflow", ()))
         self.found = {kind: left for kind, said in self.found.items() if (left := [t for t in said if t not in gone])}
+        return gone
 
     @property
     def texts(self) -> frozenset[str]:

@@ -376,3 +376,20 @@ def test_a_rank_that_the_run_does_not_have_is_refused(tmp_path: Path, capsys: py
     path.write_text("kernel,rank,ranks,time\na,0,2,1\na,5,2,1\na,0,4,1\n")
     assert main(["import", "csv", str(path), "--kernel", "kernel", "-o", str(tmp_path / "a.exp")]) == 1
     assert "holds rank 5, of a run of 2 ranks" in capsys.readouterr().err
+
+
+def test_a_count_that_overflowed_stays_noted_when_values_turn_out_to_be_sums(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "stat.txt"
+    path.write_text(
+        " Performance counter stats for './a.out':\n\n"
+        "      987654321      instructions\n"
+        "  281474976710655      L1-dcache-loads\n"
+        "       12345.67 msec task-clock                #    3.992 CPUs utilized\n\n"
+        "    3.092746354 seconds time elapsed\n\n"
+    )
+    assert main(["import", str(path), "--set", "ranks=4", "-o", str(tmp_path / "a.exp")]) == 0
+    run = read(tmp_path / "a.exp").runs[0]
+    for text in (capsys.readouterr().err, " ".join(run.notes)):
+        assert "loads is 281 T on rank 0, more than any processor does in 3.09 s: a counter overflowed" in text
