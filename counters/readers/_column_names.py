@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -60,6 +60,8 @@ def by_names(
     measured = {*times, *(name for name in left if _MEASURED.search(name))}
     varied = [name for name in left if name not in measured and _numbers(cells[name]) and len(set(cells[name])) > 1]
     ranks = next((name for name in varied if RANKS.fullmatch(_plain(name))), None) if "ranks" not in varied else None
+    keys = [cells[name][:LOOKED_AT] for name in (kernel, repetition, rank) if name is not None]
+    varied = _of_runs({name: cells[name][:LOOKED_AT] for name in varied}, keys, {"ranks", ranks})
     parameters = dict(columns.parameters) or {"ranks" if name == ranks else name: name for name in varied}
     parameters = {} if outside and not columns.parameters else parameters
     if not (parameters or outside):
@@ -73,6 +75,32 @@ def by_names(
     unread = [name for name in listed if name not in found.names()]
     read += [f"not read: {some_of([repr(name) for name in unread])} (--metric NAME=COLUMN reads one)"] if unread else []
     return found, f"{path.name}: by the names of the columns: {'; '.join(read)}"
+
+
+def _of_runs(cells: Mapping[str, Sequence[str]], keys: Sequence[Sequence[str]], sure: Collection[str | None]) -> list[str]:
+    """The columns that may be parameters: a parameter has one value in a run.
+
+    A run has a row a kernel and rank, which `keys` name. Columns that no two rows of a run need to be told apart are
+    left out, from the one with the most values on; what then differs within a run is a value. Where no column is left,
+    or two rows are alike in all, nothing can be concluded, and all are returned.
+    """
+
+    def runs(names: Iterable[str]) -> list[tuple[str, ...]]:
+        return list(zip(*(cells[name] for name in names), strict=True))
+
+    def distinct(names: Sequence[str]) -> bool:
+        rows = list(zip(*(cells[name] for name in names), *keys, strict=True))
+        return len(set(rows)) == len(rows)
+
+    needed = list(cells)
+    if not keys or not needed or not distinct(needed):
+        return needed
+    for name in sorted(reversed(needed), key=lambda name: -len(set(cells[name]))):
+        others = [other for other in needed if other != name]
+        if name not in sure and others and distinct(others):
+            needed = others
+    found = set(runs(needed))
+    return [name for name in cells if name in needed or len(set(runs([*needed, name]))) == len(found)]
 
 
 def without_unit(name: str) -> str:

@@ -348,3 +348,20 @@ def test_a_column_that_no_name_explains_is_named_where_names_are_guessed(tmp_pat
     table = "ranks,kernel,INST,remark,time\n1,a,80,x,2.0\n2,a,40,y,1.0\n4,a,20,x,0.5\n"
     assert imported(tmp_path, written(tmp_path, table), "--parameter", "ranks") == 0
     assert "not read: 'INST', 'remark' (" in capsys.readouterr().err
+
+
+def test_what_differs_between_the_ranks_of_a_run_is_no_parameter(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "a.csv"
+    rows = [
+        f"{ranks},{10 * size},{kernel},{rank},{rank % 2},{1000 / ranks + rank},{size / ranks + rank}"
+        for ranks in (2, 4, 8)
+        for size in (1, 2)
+        for kernel in ("a", "b")
+        for rank in range(ranks)
+    ]
+    path.write_text("\n".join(["ranks,size,kernel,rank,odd,mystery,time", *rows]))
+    assert main(["import", "csv", str(path), "-o", str(tmp_path / "a.exp")]) == 0
+    assert read(tmp_path / "a.exp").parameters == ("ranks", "size")
+    assert "not read: 'odd', 'mystery' (--metric NAME=COLUMN reads one)" in " ".join(capsys.readouterr().err.split())
