@@ -77,12 +77,14 @@ def by_names(
     return found, f"{path.name}: by the names of the columns: {'; '.join(read)}"
 
 
-def _of_runs(cells: Mapping[str, Sequence[str]], keys: Sequence[Sequence[str]], sure: Collection[str | None]) -> list[str]:
+def _of_runs(
+    cells: Mapping[str, Sequence[str]], keys: Sequence[Sequence[str]], sure: Collection[str | None]
+) -> list[str]:
     """The columns that may be parameters: a parameter has one value in a run.
 
     A run has a row a kernel and rank, which `keys` name. Columns that no two rows of a run need to be told apart are
-    left out, from the one with the most values on; what then differs within a run is a value. Where no column is left,
-    or two rows are alike in all, nothing can be concluded, and all are returned.
+    left out, from the one with the most values on, the last one first; what then differs within a run is a value. Where
+    no column is left, or two rows are alike in all, nothing can be concluded, and all are returned.
     """
 
     def runs(names: Iterable[str]) -> list[tuple[str, ...]]:
@@ -95,7 +97,7 @@ def _of_runs(cells: Mapping[str, Sequence[str]], keys: Sequence[Sequence[str]], 
     needed = list(cells)
     if not keys or not needed or not distinct(needed):
         return needed
-    for name in sorted(reversed(needed), key=lambda name: -len(set(cells[name]))):
+    for name in sorted(needed, key=lambda name: (len(set(cells[name])), list(cells).index(name)), reverse=True):
         others = [other for other in needed if other != name]
         if name not in sure and others and distinct(others):
             needed = others

@@ -87,7 +87,7 @@ def _order(table: pd.DataFrame, run: Run, entries: Sequence[Entry]) -> Order | N
     is_call = rows["peer"].isna().to_numpy()
     moving = rows["name"].isin([*SENDS, *RECEIVING, *COMPLETING, *OPERATIONS]).to_numpy()
     keys = rows[["kernel", "operation", "comm_size"]].astype({"kernel": str, "operation": str})
-    codes = keys.groupby(list(keys.columns), sort=False).ngroup().to_numpy(dtype=np.int64)
+    codes = keys.groupby(list(keys.columns), sort=False).ngroup().to_numpy().astype(np.int64)
     names = list(keys.drop_duplicates().itertuples(index=False, name=None))
     collective = np.array([operation_name(operation) in OPERATIONS for _, operation, _ in names])
     each = {}

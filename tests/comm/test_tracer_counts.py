@@ -151,7 +151,11 @@ def test_communicator_sizes_follow_reused_handles(tables: TraceTables) -> None:
 
 def test_peers_are_ranks_of_the_world(tables: TraceTables) -> None:
     for rank in range(P):
-        mine = tables.peers[tables.peers["rank"] == rank].groupby(["operation", "peer"], observed=True)[["count", "bytes"]].sum()
+        mine = (
+            tables.peers[tables.peers["rank"] == rank]
+            .groupby(["operation", "peer"], observed=True)[["count", "bytes"]]
+            .sum()
+        )
         assert mine.loc[("Put", (rank + 1) % P), "bytes"] == 8 * D
         # The halves are reversed and of two ranks each: the partner there is two away.
         assert mine.loc[("Sendrecv", (rank + 2) % P), "count"] == 10
