@@ -41,7 +41,8 @@ def cases() -> list[tuple[str, str, tuple[str, ...], str, dict[str, str]]]:
             for what in (*LIMITS, "the folder is gone", "the disk is full")
         ]
         found.append((f"{way[0]}, not gathered", "ends.c", way, "", {"RANKSIGHT_TRACE_GATHER": "0"}))
-    found += [("threads", "threads.c", (), "", {}), ("spawn", "spawn.c", ("together",), "", {})]
+    found += [("threads", "threads.c", (), "", {})]
+    found += [(f"spawn {how}", "spawn.c", (how, "3"), "", {}) for how in ("one", "several", "chain")]
     return [
         *found,
         ("no spawn", "spawn.c", ("alone",), "", {}),
