@@ -82,7 +82,7 @@ def _of_runs(
 ) -> list[str]:
     """The columns that may be parameters: a parameter has one value in a run.
 
-    A run has a row a kernel and rank, which `keys` name. Columns that no two rows of a run need to be told apart are
+    A run has a row a kernel and rank, which `keys` name. Columns that are not needed to distinguish rows are
     left out, from the one with the most values on, the last one first; what then differs within a run is a value. Where
     no column is left, or two rows are alike in all, nothing can be concluded, and all are returned.
     """
