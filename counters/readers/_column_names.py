@@ -84,7 +84,7 @@ def _of_runs(
 
     A run has a row a kernel and rank, which `keys` name. Columns that are not needed to distinguish rows are
     left out, from the one with the most values on, the last one first; what then differs within a run is a value. Where
-    no column is left, or two rows are alike in all, nothing can be concluded, and all are returned.
+    no column is left, or two rows do not differ, nothing can be concluded, and all are returned.
     """
 
     def runs(names: Iterable[str]) -> list[tuple[str, ...]]:
