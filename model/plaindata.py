@@ -144,8 +144,7 @@ def built(content: Any, kind: Any) -> Any:
     Raises ValueError, TypeError, LookupError, msgspec.ValidationError or InputError where it is another thing: to be
     called within :func:`reading`.
     """
-    if (alias := getattr(get_origin(kind), "__value__", None)) is not None:  # a type statement, as numpy 2.5's NDArray
-        return built(content, alias[get_args(kind)])
+    kind = _resolved(kind)
     parts = get_args(kind)
     if get_origin(kind) in (Union, UnionType):
         return None if content is None and NoneType in parts else built(content, parts[0])
@@ -167,8 +166,15 @@ def built(content: Any, kind: Any) -> Any:
     return msgspec.convert(listed(content), kind)
 
 
+def _resolved(kind: Any) -> Any:
+    """What a type statement stands for, as the NDArray of numpy 2.5 is one; other types as they are."""
+    alias = getattr(get_origin(kind), "__value__", None)
+    return kind if alias is None else alias[get_args(kind)]
+
+
 def _composed(kind: Any) -> bool:
     """Whether values of a type hold arrays or what is built by its own type."""
+    kind = _resolved(kind)
     composed = hasattr(kind, "from_dict") or is_dataclass(kind) or get_origin(kind) is np.ndarray
     return composed or any(_composed(part) for part in get_args(kind))
 

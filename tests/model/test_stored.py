@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import GenericAlias
 from typing import Any, TypeVar
 
 import numpy as np
@@ -80,3 +81,15 @@ def test_arrays_are_known_behind_the_alias_that_numpy_made_of_them() -> None:
         found = built([1.0, None], kind)
         assert isinstance(found, np.ndarray)
         np.testing.assert_array_equal(found, [1.0, np.nan])
+
+
+def test_arrays_within_tuples_may_be_named_by_a_type_statement() -> None:
+    """As the NDArray of numpy 2.5 is: an object whose ``__value__`` takes the arguments."""
+
+    class Named:
+        __value__ = np.ndarray[Any, np.dtype[TypeVar("T", bound=np.generic)]]  # type: ignore[misc]
+
+    kind = tuple[tuple[str, GenericAlias(Named, (np.float64,))], ...]  # type: ignore[misc]
+    ((name, values),) = built([["solve", [1.5, None]]], kind)
+    assert name == "solve"
+    np.testing.assert_array_equal(values, [1.5, np.nan])
