@@ -111,7 +111,7 @@ class Fitted(Keyed):
         if not len(self.terms):
             status, reason = abstain(self, points, (value, low, high), form, within_form)
             return Forecast(value, low, high, status, reason, form)
-        uneven, ahead = self._uneven(points), self._ahead(points)
+        uneven, ahead, turn = self._uneven(points), self._ahead(points), learned().turn
         at = values(self.terms, points)
         for process in self.processes:
             rows = process.rows
@@ -138,7 +138,7 @@ class Fitted(Keyed):
             even = rise is fall and (self.drift[rows, :, 0] == self.drift[rows, :, 1]).all() and not uneven.any()
             down = np.hypot(self.strayed(points, rows, 0), fall[rows])
             up = down if even else np.hypot(self.strayed(points, rows, 1), np.hypot(rise[rows], uneven[rows]))
-            turns = partial(turned, distance=ahead[rows], turn=learned().turn)
+            turns = partial(turned, distance=ahead[rows], often=np.full(len(rows), turn.often), slope=turn.slope)
             summary = mixture_forecast(parts_of_forms, (down, up), self.positive[rows], turns)
             value[rows], low[rows], high[rows], form[rows], within_form[rows], freedom[rows] = summary[:6]
         status, reason = abstain(self, points, (value, low, high), form, within_form)
@@ -147,7 +147,7 @@ class Fitted(Keyed):
 
     def going_on(self) -> Fitted:
         """The same functions of laws that never turn."""
-        none = np.zeros(2)
+        none = np.zeros(3)
         return replace(self, processes=tuple(replace(process, turn=none) for process in self.processes))
 
     def _batches(self, points: int) -> Iterator[tuple[Index, Index]]:

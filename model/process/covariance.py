@@ -9,7 +9,8 @@ times x^d, d normal), and scatter between jobs. Several coordinates add their pa
 change of slope is another, independent one.
 
 A law that held at every run may be another one ahead: with a probability the slope of ln y is one that no run shows,
-normal about that of the law (:class:`Turn`).
+normal about that of the law (:class:`Turn`). Laws that runs keep to closely turn less often than those that they
+scatter around.
 """
 
 from __future__ import annotations
@@ -26,12 +27,24 @@ PARTS = ("local", "slope", "power", "jobs")
 of the slope after one e-fold, of the exponent, and of one job."""
 
 
+SCATTER, LEAST_SCATTER = 0.03, 0.003
+"""Standard deviation of ln y, of runs around their law, that :class:`Turn` is stated for; and the smallest that is told
+from none, as in the table of prevalence."""
+
+
 class Turn(NamedTuple):
-    """How often the law of the runs turns into another one beyond them, 1, and the standard deviation of the change of
-    its slope, of ln y per e-fold."""
+    """How often the law of the runs turns into another one beyond them, 1, where they scatter by :data:`SCATTER`; the
+    power of the scatter that the odds grow with; and the standard deviation of the change of its slope, of ln y per
+    e-fold."""
 
     often: float
+    power: float
     slope: float
+
+    def probability(self, scatter: Array) -> Array:
+        """How often laws turn that runs `scatter` around, the standard deviation of ln y."""
+        odds = self.often / (1 - self.often) * (np.maximum(scatter, LEAST_SCATTER) / SCATTER) ** self.power
+        return np.asarray(odds / (1 + odds))
 
 
 def smooth(u: Array, v: Array) -> Array:

@@ -42,7 +42,7 @@ class Process(Stored):
     weight: Array  # (p, c)
     coefficients: Array  # (p, c, q): in units of the largest share of each term
     difference: Array  # (p,): largest relative difference of the printed function from the medians
-    turn: Array  # (2,): how often the law is another one beyond the runs, and by how much (:class:`Turn`)
+    turn: Array  # (3,): how often the law is another one beyond the runs, and by how much (:class:`Turn`)
     domains: Domains | None = None  # memory domains that ranks share, where known
 
     def __len__(self) -> int:
@@ -61,7 +61,13 @@ class Process(Stored):
 
     def turning(self, straight: Components, points: Array) -> Components:
         """Components of laws that may turn, from those at `points` (k, d) if they go on."""
-        return turned(straight, self.ahead(points), Turn(*self.turn.tolist()))
+        turn = Turn(*self.turn.tolist())
+        return turned(straight, self.ahead(points), turn.probability(self.scattered()), turn.slope)
+
+    def scattered(self) -> Array:
+        """Standard deviation (p,) of ln y of single runs around their law."""
+        jobs = (self.weight * self.scales[..., PARTS.index("jobs")] ** 2).sum(axis=1)
+        return np.asarray(np.sqrt(jobs + self.scatter))
 
     def ahead(self, points: Array) -> Array:
         """E-folds (k,) of `points` (k, d) beyond the range of the runs."""
@@ -134,7 +140,7 @@ class Process(Stored):
         c, q = self.members.shape[1:] if self.members.ndim == 3 else (0, 0)
         shapes = {"logs": (p, n), "noise": (p, n), "centre": (p, n), "scatter": (p,), "members": (p, c, q)}
         shapes |= {"scales": (p, c, len(PARTS)), "kind": (p, c), "place": (p, c), "weight": (p, c)}
-        shapes |= {"coefficients": (p, c, q), "difference": (p,), "points": (n, d), "axes": (d,), "turn": (2,)}
+        shapes |= {"coefficients": (p, c, q), "difference": (p,), "points": (n, d), "axes": (d,), "turn": (3,)}
         numbers = ("turn", "points", "logs", "centre", "scatter", "scales", "weight", "coefficients", "terms")
         return (
             all(getattr(self, name).shape == shape for name, shape in shapes.items())
@@ -143,7 +149,7 @@ class Process(Stored):
             and bool((self.points > 0).all() and n and d and (self.axes >= 0).all())
             and bool((self.members >= -1).all() and (self.members < len(self.terms)).all())
             and bool(((self.kind >= 0) & (self.kind < len(KINDS)) & (self.place >= 0) & (self.place < n)).all())
-            and bool(0 <= self.turn[0] <= 1 and self.turn[1] >= 0)
+            and bool(0 <= self.turn[0] < 1 and (self.turn >= 0).all())
             and bool((self.weight >= 0).all() and (self.scatter >= 0).all() and (self.rows >= 0).all())
         )
 
@@ -152,13 +158,14 @@ ROUNDED = 1e-6
 """Standard deviation of a logarithm, 1, below which none is answered: values were printed with few digits."""
 
 
-def turned(components: Components, distance: Array, turn: Turn) -> Components:
-    """Components (2 c, p, k) of laws that go on or `turn`, from those (c, p, k) of laws that go on for `distance`, (k,)
-    or (p, k), e-folds beyond the runs; the same where nothing is beyond them."""
-    if not turn.often or not distance.any():
+def turned(components: Components, distance: Array, often: Array, slope: float) -> Components:
+    """Components (2 c, p, k) of laws that go on or turn as `often`, (p,), by the standard deviation `slope`, from those
+    (c, p, k) of laws that go on for `distance`, (k,) or (p, k), e-folds beyond the runs; the same where nothing is
+    beyond them."""
+    if not often.any() or not distance.any():
         return components
-    often = np.where(distance > 0, turn.often, 0.0)
-    wider = np.hypot(components.spread, turn.slope * distance)
+    often = np.where(distance > 0, often[:, None], 0.0)
+    wider = np.hypot(components.spread, slope * distance)
     weight = np.concatenate([components.weight * (1 - often), components.weight * often])
     twice = [np.concatenate([part, part]) for part in (components.centre, components.freedom)]
     return Components(weight, twice[0], np.concatenate([components.spread, wider]), twice[1])
