@@ -36,6 +36,7 @@ class Ahead:
     source: str
     split: str
     components: Components  # (c, k)
+    near: Array  # (c, k): their centres at the nearest points within the range of the runs
     scatter: float  # of runs around their law, the standard deviation of ln y
     distance: Array  # (k,): e-folds beyond the runs
     measured: Array  # (k,): ln y
@@ -55,30 +56,40 @@ def turn_of(curves: Sequence[Ahead], most: int) -> Turn:
     number = Counter(curve.split for curve in curves)
     worth = np.array([min(1.0, most / number[curve.split]) / len(curve.measured) for curve in curves])
     worth = np.repeat(worth, [len(curve.measured) for curve in curves])
-    # Components of all values one after the other: weight, how far the value is from each, its spread, how much farther
-    # turns may go, and the scatter.
+    # Components of all values one after the other: weight, how far the value is from each, how far that is from where
+    # the runs end, its spread, how much farther turns may go, and the scatter.
     columns = [
         np.stack(
             np.broadcast_arrays(
-                part.weight, curve.measured - part.centre, part.spread, curve.distance, np.array(curve.scatter)
+                part.weight,
+                curve.measured - part.centre,
+                np.where(curve.distance > 0, curve.near - part.centre, 0.0),
+                part.spread,
+                curve.distance,
+                np.array(curve.scatter),
             )
         )
         for curve in curves
         for part in (curve.components,)
     ]
-    weight, off, spread, distance, scatter = np.concatenate(
-        [each.transpose(0, 2, 1).reshape(5, -1) for each in columns], axis=1
+    weight, off, back, spread, distance, scatter = np.concatenate(
+        [each.transpose(0, 2, 1).reshape(6, -1) for each in columns], axis=1
     )
     count = np.concatenate([np.full(each.shape[2], each.shape[1]) for each in columns])
     starts = np.cumsum(count) - count
 
     def loss(free: Array) -> float:
-        turn = Turn(float(expit(free[0])), *np.exp(free[1:]).tolist())
+        turn = _turn(free)
         often = turn.probability(scatter)
         parts = (1 - often) * norm.pdf(off, scale=spread)
-        parts += often * norm.pdf(off, scale=np.hypot(spread, turn.slope * distance))
+        parts += often * norm.pdf(off, loc=turn.flatter * back, scale=np.hypot(spread, turn.slope * distance))
         return -float(worth @ np.log(np.add.reduceat(weight * parts, starts) + LEAST))
 
-    start, accuracy = (-2.0, -1.0, -1.0), {"xatol": 0.01, "fatol": 0.01}
-    often, power, slope = minimize(loss, start, method="Nelder-Mead", options=accuracy).x
-    return Turn(round(float(expit(often)), 3), round(float(np.exp(power)), 2), round(float(np.exp(slope)), 2))
+    accuracy = {"xatol": 0.005, "fatol": 0.005}
+    best = _turn(minimize(loss, (-2.0, -1.0, -1.0, -1.0), method="Nelder-Mead", options=accuracy).x)
+    return Turn(round(best.often, 3), *(round(number, 2) for number in best[1:]))
+
+
+def _turn(free: Array) -> Turn:
+    """The turn of unbounded numbers."""
+    return Turn(float(expit(free[0])), *np.exp(free[1:]).tolist())

@@ -133,7 +133,7 @@ def unlearned(scales: Array) -> Prevalence:
     even = np.full(len(scales), -np.log(len(scales)))
     filling = np.full(len(WORK), np.log(0.5))
     return Prevalence(
-        terms, members, means - special.logsumexp(means), filling, even, scales, kinds, Turn(0.0, 0.0, 0.0)
+        terms, members, means - special.logsumexp(means), filling, even, scales, kinds, Turn(0.0, 0.0, 0.0, 0.0)
     )
 
 
@@ -177,7 +177,7 @@ def written(prevalence: Prevalence, source: str) -> str:
             *(f"{name} = {weight:.4g}" for name, weight in filling),
             "",
             "# How often a law is another one beyond its runs where they scatter by 3 %; the power of the scatter in",
-            "# its odds; and the standard deviation of the change of its slope.",
+            "# its odds; the share of its slope that is lost; and the standard deviation of the change of its slope.",
             "[turn]",
             *(f"{name} = {number:.4g}" for name, number in prevalence.turn._asdict().items()),
             "",

@@ -38,14 +38,19 @@ def test_a_turn_widens_what_is_beyond_the_runs_alone() -> None:
     half = process.weight.shape[1]
     np.testing.assert_array_equal(straight.weight[half:, :, 0], 0)
     wider = straight.spread[half:, 0, 1] ** 2 - straight.spread[:half, 0, 1] ** 2
-    np.testing.assert_allclose(wider, (process.turn[2] * np.log(2)) ** 2)
+    np.testing.assert_allclose(wider, (process.turn[3] * np.log(2)) ** 2)
+    last = process.straight(np.array([[16.0]])).centre[:, 0, 0]
+    flatter = straight.centre[half:, 0, 1] - straight.centre[:half, 0, 1]
+    np.testing.assert_allclose(flatter, process.turn[2] * (last - straight.centre[:half, 0, 1]))
     assert len(process.components(np.array([[3.0]])).weight) == half
 
 
 def test_turns_move_no_median_of_an_even_law() -> None:
     even = Components(*(part[:, None] for part in _one(np.array([1.0, 2.0]), np.array([0.1, 0.2]))))
     away = np.array([0.7, 3.0])
-    low, middle, high = quantiles((0.005, 0.5, 0.995), *turned(even, away, np.array([0.2]), 0.5))[:, 0]
+    low, middle, high = quantiles(
+        (0.005, 0.5, 0.995), *turned(even, even.centre, away, np.array([0.2]), Turn(0.2, 0.0, 0.5, 0.5))
+    )[:, 0]
     np.testing.assert_allclose(middle, [1, 2], atol=1e-4)
     # Half a percent lies beyond 2.5 % of those that turn.
     np.testing.assert_allclose(high - middle, student.ppf(0.975, 30) * np.hypot([0.1, 0.2], 0.5 * away), rtol=0.03)
@@ -57,21 +62,24 @@ def test_turns_are_learned_from_the_curves_that_show_them(often: float) -> None:
     """Those of runs that scatter by 6 % turn more often than those of 0.75 %."""
     generator = np.random.default_rng(3)
     distance = np.log(np.array([2.0, 4.0]))
-    drawn = Turn(often, 0.7, 0.5)
+    drawn = Turn(often, 0.7, 0.4, 0.5)
     curves = []
     for at in range(3000):
         scatter = 0.06 if at % 2 else 0.0075
         turns = generator.random() < drawn.probability(np.array(scatter))
-        measured = 0.5 * generator.normal() * turns * distance + 0.02 * generator.normal(size=2)
-        curves.append(Ahead("one", f"split {at % 4}", _one(np.zeros(2), np.full(2, 0.02)), scatter, distance, measured))
+        slope = -1.0 + turns * (0.4 + 0.5 * generator.normal())
+        measured = slope * distance + 0.02 * generator.normal(size=2)
+        parts = _one(-distance, np.full(2, 0.02))
+        curves.append(Ahead("one", f"split {at % 4}", parts, np.zeros((1, 2)), scatter, distance, measured))
     turn = turn_of(curves, 3000)
     assert turn.often == pytest.approx(often, rel=0.2)
     assert turn.power == pytest.approx(0.7, abs=0.15)
+    assert turn.flatter == pytest.approx(0.4, abs=0.1)
     assert turn.slope == pytest.approx(0.5, rel=0.2)
 
 
 def test_odds_of_a_turn_grow_with_the_scatter() -> None:
-    turn = Turn(0.2, 0.5, 1.0)
+    turn = Turn(0.2, 0.5, 0.0, 1.0)
     odds = 0.25 * np.sqrt(np.array([0.01, 0.1, 1.0, 4.0]))
     scatter = SCATTER * np.array([0.01, 0.1, 1.0, 4.0])
     odds[0] = odds[1]  # none that is smaller can be told from none
@@ -82,4 +90,5 @@ def test_the_table_says_how_often_laws_turn() -> None:
     turn = learned().turn
     assert 0 < turn.often < 0.5
     assert 0 < turn.power < 2
+    assert 0 < turn.flatter < 1
     assert 0 < turn.slope < 1
