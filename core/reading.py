@@ -27,6 +27,7 @@ from ranksight.core.meaning import UNSTATED, Meaning, per_rank
 from ranksight.core.metrics import metric
 from ranksight.core.registry import Registry
 from ranksight.core.sampled import TABLE as SAMPLING
+from ranksight.core.units import counted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -131,7 +132,7 @@ class Reading:
             largest = table["rank"].max()
             if "ranks" in self.configuration and "ranks" not in self.assumed and largest >= count * self.threads:
                 raise InputError(
-                    f"{where} holds rank {largest:g}, of a run of {count:g} ranks",
+                    f"{where} holds rank {largest:g}, of a run of {counted(int(count), 'rank')}",
                     "ranks count from 0: correct them, or their number",
                 )
         if (table := self.messages) is not None:

@@ -18,11 +18,13 @@ with open(os.environ["RANKSIGHT_TABLE"], "w") as file:
 """
 
 
-def measured(folder: Path, text: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, str, Path]:
+def measured(
+    folder: Path, text: str, capsys: pytest.CaptureFixture[str], ranks: str = "1,2,4"
+) -> tuple[int, str, Path]:
     program = folder / "program.py"
     program.write_text(PROGRAM.format(text=text) if text else "")
     out = folder / "e"
-    words = ["--ranks", "1,2,4", "--reps", "2", "--collector", "table", "--quiet", "-o", str(out)]
+    words = ["--ranks", ranks, "--reps", "2", "--collector", "table", "--quiet", "-o", str(out)]
     code = main(["measure", *words, "--", sys.executable, str(program), "{ranks}"])
     return code, capsys.readouterr().err, out
 
@@ -41,9 +43,16 @@ def test_the_table_becomes_counters(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 
 def test_ranks_are_distinguished(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, _, folder = measured(tmp_path, "kernel,rank,time\nsolve,0,P\nsolve,1,3\n", capsys)
+    text = "kernel,rank,time\nsolve,0,P\nsolve,1,3\n"
+    code, _, folder = measured(tmp_path, text, capsys, ranks="2,4")
     assert code == 0
     assert set(read(folder).counters()["rank"]) == {0, 1}
+
+
+def test_a_rank_that_was_not_started_fails_the_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, said, _ = measured(tmp_path, "kernel,rank,time\nsolve,0,P\nsolve,1,3\n", capsys)
+    assert code == 1
+    assert "holds rank 1, of a run of 1 rank" in said
 
 
 @pytest.mark.parametrize(
