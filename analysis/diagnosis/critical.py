@@ -61,7 +61,7 @@ def path_shares(model: Model, points: Array, computing: Array) -> PathShares | N
             if (cells := network.cells) > MOST_CELLS:
                 left_out[float(point[at])] = f"{cells:,} calls are too many to replay in a report"
                 continue
-            result = network.run()
+            result = network.replayed
         except RanksightError as error:
             left_out[float(point[at])] = str(error)
             continue

@@ -30,6 +30,11 @@ class Sorted:
         first = np.flatnonzero(np.diff(side[order], prepend=-1))
         return cls(order, first, side[order][first], np.diff(np.append(first, len(order))))
 
+    def most(self, values: Array) -> Array:
+        """Of each rank the largest of its messages' values, (r,)."""
+        ordered = values[self.order]
+        return ordered if len(self.first) == len(self.order) else np.maximum.reduceat(ordered, self.first)
+
     def largest(self, values: Array) -> tuple[Array, Index]:
         """Of each rank the largest of its messages' values, and which message has it, (r,)."""
         if not len(self.ranks):
