@@ -22,6 +22,8 @@ from benchmarks.table import markdown
 from ranksight.analysis.diagnosis.network import NetworkDiagnosis, diagnose_network
 from ranksight.comm.matched import waiting
 from ranksight.comm.readers.pmpi_traces import reading_of
+from ranksight.comm.segments import fit_pieces
+from ranksight.comm.sizes import summarise
 from ranksight.comm.topology.described import to_dict
 from ranksight.comm.topology.shape import Topology
 from ranksight.comm.tracer.gathering import read_folder
@@ -124,11 +126,15 @@ class Machine:
         table: dict[str, object] = {"inter": near.to_dict(), "collectives": "openmpi-4.1"}
         if topology:
             (self.folder / "distant").write_text(f"node-0\nnode-{shape.nodes - 1}\n")
-            far = link(self.simulator, "distant")
             hops = int(shape.hops(np.array([0]), np.array([shape.nodes - 1]))[0])
-            more = max(float(far.transfer(8.0) - near.transfer(8.0)), 0.0) / hops
-            table["topology"] = to_dict(replace(shape, hop_latency=more))
+            near_trips, far_trips = (self._trips(hosts) for hosts in ("apart", "distant"))
+            more = near_trips.assign(duration=(far_trips["duration"] - near_trips["duration"]).clip(lower=1e-9) / hops)
+            table["topology"] = to_dict(replace(shape, hop_latency=fit_pieces(summarise(more)).function))
         return table
+
+    def _trips(self, hosts: str) -> pd.DataFrame:
+        trips = self.simulator.run(2, ["trips"], hosts=hosts)
+        return trips[trips["op"] == "pingpong"]
 
     def platform(self, topology: bool = True) -> Platform:
         """A platform of one core a node with this network."""

@@ -11,7 +11,7 @@ from ranksight.comm.replay.wires import Wires
 from ranksight.core.arrays import Array, Index, Ints
 
 PARTS = ("latency", "overhead", "wire")
-"""What of messages on a path is counted: messages between nodes, seconds of the processors, and of the bytes."""
+"""What of messages on a path is counted: crossings between nodes, seconds of the processors, and of the bytes."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,8 @@ class Exchange:
         return self.costs.latency + self.costs.wire
 
     def parts(self, message: Index) -> Array:
-        """Of messages: whether they go between nodes, seconds of the processors and of the bytes, (3, n)."""
+        """Of messages: crossings between nodes, seconds of the processors and of the bytes, (3, n)."""
         costs = self.costs
+        crossings = np.where(costs.waits[message], 3.0, 1.0) * costs.apart[message]
         over = costs.before[message] + costs.after[message]
-        return np.stack([costs.apart[message].astype(float), over, costs.wire[message]])
+        return np.stack([crossings, over, costs.wire[message]])

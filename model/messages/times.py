@@ -218,9 +218,7 @@ def _over_links(
     last = np.zeros(int(source.max()) + 1)
     np.maximum.at(last, source, seconds)
     part = ratio(volume, np.bincount(source, weights=volume)[source], 0.0)
-    return ratio(last[source] * part, count, 0.0), np.asarray(
-        shape.hop_latency * shape.hops(sender_node, receiver_node), dtype=float
-    )
+    return ratio(last[source] * part, count, 0.0), fabric.switching(size, shape.hops(sender_node, receiver_node))
 
 
 def sharing_pairs(source: Ints, near: Ints, far: Ints, volume: Array) -> Array:
