@@ -215,7 +215,7 @@ class ReplayedNetwork:
     @cached_property
     def laid(self) -> Laid:
         """The program laid out on the network."""
-        return Laid(self.made.program, self.fabric, self.places)
+        return Laid(self.made.program, self.fabric, self.places).settled(self.network.choice())
 
     @cached_property
     def replayed(self) -> Replayed:
@@ -228,6 +228,10 @@ class ReplayedNetwork:
         program = self.made.program
         return program.ranks * program.steps * len(program.calls)
 
+    def slower(self, latency: float) -> float:
+        """Seconds of the program with so many seconds more latency between nodes."""
+        return self.laid.slower(latency).replay(self.network.choice(), tracked=False).time
+
     def time(self, fabric: Fabric | None = None, program: Program | None = None, places: Ints | None = None) -> float:
         """Seconds of the program with changes."""
         laid = Laid(program or self.made.program, fabric or self.fabric, self.places if places is None else places)
@@ -237,7 +241,7 @@ class ReplayedNetwork:
         """All of it."""
         replayed, times = self.replayed, self.made.times
         path = critical_path(replayed)
-        more = self.time(slower(self.fabric, latency=MICROSECOND))
+        more = self.slower(MICROSECOND)
         busy = self.time(slower(self.fabric, overhead=MICROSECOND))
         wide = self.time(slower(self.fabric, bandwidth=2.0))
         ends = (replayed.time, replayed.time)
@@ -273,7 +277,7 @@ class ReplayedNetwork:
         wanted = TOLERATED * replayed.time
         guess = wanted / path.latencies
         for _ in range(3):
-            cost = self.time(slower(self.fabric, latency=guess)) - replayed.time
+            cost = self.slower(guess) - replayed.time
             if cost <= wanted * 1.005:
                 break
             guess *= wanted / cost

@@ -10,6 +10,7 @@ Schneider and Lumsdaine, "LogGOPSim", HPDC 2010; Geimer et al., CCPE 22 (2010) 7
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -30,6 +31,10 @@ MOST_CELLS = 1 << 27
 """Calls of all ranks in all steps that are kept."""
 SAME = 1e-9
 """Relative difference of steps that take the same time."""
+MOST_PASSES = 6
+"""How often a program is replayed again for when its messages are sent."""
+SETTLED = 1e-3
+"""Relative change of the time below which it is not."""
 
 
 @dataclass(frozen=True)
@@ -89,14 +94,37 @@ class Laid:
         if fabric.topology is not None:
             fabric.topology.holds(int(self.nodes.max()) + 1, f"a job of {program.ranks:,} ranks")
         self.channels = [self._exchange(one) for one in program.channels]
+        self._latency, self._settled = 0.0, False
         self._rounds: dict[tuple[int, tuple[str, ...]], Rounds] = {}
 
     def _exchange(self, one: Channel, begin: Array | None = None) -> Exchange:
         return Exchange(wires(self.fabric, one.source, one.target, one.size, self.nodes, begin))
 
-    def beginning(self, begins: list[Array]) -> list[Exchange]:
-        """The channels where their messages are sent at `begins`, each (e,)."""
-        return [self._exchange(one, begin) for one, begin in zip(self.program.channels, begins, strict=True)]
+    def slower(self, latency: float) -> Laid:
+        """The same on a network with so many seconds more latency between nodes; messages share links as they did."""
+        everywhere, other = self.fabric.inter is None, copy(self)
+        other._latency += latency
+        other.channels = [one.slower(latency, everywhere) for one in self.channels]
+        return other
+
+    def settled(self, choice: Choice) -> Laid:
+        """The same where messages share links with those that are under way when they are sent."""
+        if self._settled or not _staggered(self.program):
+            return self
+        other, collectives, before = copy(self), self.collectives(choice), 0.0
+        other._settled = True
+        for _ in range(MOST_PASSES):
+            machine = _Machine(self.program, other.channels, collectives, False)
+            time = machine.run().time
+            if abs(time - before) <= SETTLED * time:
+                break
+            before, middle = time, min(self.program.steps // 2, machine.steps - 1)
+            # Half of the change: all of it makes messages come together and apart by turns.
+            other.channels = [
+                one.between(self._exchange(channel, sent[middle]))
+                for channel, one, sent in zip(self.program.channels, other.channels, machine.sent, strict=True)
+            ]
+        return other
 
     def collectives(self, choice: Choice) -> dict[int, Rounds]:
         """The collectives by number of their call."""
@@ -104,23 +132,16 @@ class Laid:
         for at, call in enumerate(self.program.calls):
             if call.what == "collective":
                 key = at, algorithms(call, self.fabric, choice)
-                each[at] = self._rounds.get(key) or Rounds(call, self.fabric, choice, self.nodes)
-                if not each[at].fixed:  # a cost may depend on the choice of other operations
-                    self._rounds[key] = each[at]
+                rounds = self._rounds.get(key) or Rounds(call, self.fabric, choice, self.nodes)
+                if not rounds.fixed:  # a cost may depend on the choice of other operations
+                    self._rounds[key] = rounds
+                each[at] = rounds.slower(self._latency, self.fabric.inter is None) if self._latency else rounds
         return each
 
     def replay(self, choice: Choice, tracked: bool = True) -> Replayed:
         """Replay it; see :func:`replay`. `tracked`: whether the ways that decide times are followed, too."""
-        collectives = self.collectives(choice)
-        staggered = _staggered(self.program)
-        machine = _Machine(self.program, self.channels, collectives, tracked and not staggered)
-        result = machine.run()
-        if not staggered:
-            return result
-        # Messages of ranks that go one after the other do not share links: see when they are sent, and replay again.
-        middle = min(self.program.steps // 2, machine.steps - 1)
-        channels = self.beginning([sent[middle] for sent in machine.sent])
-        return _Machine(self.program, channels, collectives, tracked).run()
+        laid = self.settled(choice)
+        return _Machine(laid.program, laid.channels, laid.collectives(choice), tracked).run()
 
 
 def replay(

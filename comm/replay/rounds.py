@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
@@ -58,6 +59,13 @@ class Rounds:
             ways = np.stack([np.roll(one, -call.root) for one in self.members if len(one) == p])
             for each in rounds:
                 self.exchanges.append(_everywhere(each, ways, fabric, nodes))
+
+    def slower(self, latency: float, everywhere: bool) -> Rounds:
+        """The same with so many seconds more latency between nodes, or of all messages."""
+        other = copy(self)
+        other.exchanges = [(one.slower(latency, everywhere), combining, n) for one, combining, n in self.exchanges]
+        other.fixed = {p: (seconds + latency * n, n) for p, (seconds, n) in self.fixed.items()}
+        return other
 
     def run(self, entered: Array, tracked: bool = True) -> Left:
         """Replay it from the times (P,) at which ranks enter; ranks without part stay as they are.
