@@ -11,9 +11,9 @@ import numpy as np
 from ranksight.comm.topology.shape import Routes
 from ranksight.core.arrays import Array, Ints
 
-TOGETHER = 0.01
+TOGETHER = 0.02
 """Part of the longest message's time in which rates stay as they are while messages end."""
-MOST_STARTS = 48
+MOST_STARTS = 32
 """Different times at which messages that share links begin."""
 MOST_TURNS = 8
 """How often messages are grouped again by the times that they take."""
@@ -33,11 +33,15 @@ def fair_rates(routes: Routes, limit: Array) -> Array:
         share = np.where(users > 0, left / np.maximum(users, 1), np.inf)
         of = np.full(len(rate), np.inf)
         np.minimum.at(of, message, share[link])
-        narrow = float(share.min())
-        alone = (rate <= narrow * (1 + NEAR)) & np.isfinite(of)
-        done = alone if alone.any() else of <= narrow * (1 + NEAR)
-        if not alone.any():
-            rate[done] = narrow
+        # What a link leaves for each of its messages never falls: those that can take no more than that are done.
+        done = (rate <= of * (1 + NEAR)) & np.isfinite(of)
+        if not done.any():
+            # So are all messages of a link that is the busiest of each of them.
+            least = np.full(len(left), np.inf)
+            np.minimum.at(least, link, of[message])
+            busiest = (least >= share * (1 - NEAR))[link]
+            done[message[busiest]] = True
+            rate[done] = of[done]
         ends = done[message]
         left = np.maximum(left - np.bincount(link[ends], weights=rate[message[ends]], minlength=len(left)), 0.0)
         message, link = message[~ends], link[~ends]
