@@ -291,7 +291,7 @@ def run(settings: Settings) -> str:
         largest = [row for program in LARGE for row in compare(folder, *SHAPES[1], program, asked)]
         others = [
             row
-            for kind, taper in SHAPES[2:3] if settings.quick else (SHAPES[1], SHAPES[2], SHAPES[5])
+            for kind, taper in (SHAPES[2:3] if settings.quick else (SHAPES[1], SHAPES[2], SHAPES[5]))
             for program in OTHERS
             for row in compare(folder, kind, taper, program, ASKED[:1])
         ]

@@ -89,9 +89,7 @@ def _times(
     return {key: float(times[slowest]) for key, times in seconds.items()}
 
 
-def _collectives(
-    each: Sequence[tuple[MessageTable, str]], fabric: Fabric, choice: Choice
-) -> list[dict[int, Array]]:
+def _collectives(each: Sequence[tuple[MessageTable, str]], fabric: Fabric, choice: Choice) -> list[dict[int, Array]]:
     """Of each table and volume: by number of the row, seconds (ranks,) of the rows that are collectives."""
     by_table: list[dict[int, Array]] = [{} for _ in each]
     asked: dict[str, list[tuple[dict[int, Array], int, Row, int, Array, Index]]] = {}
