@@ -1,9 +1,9 @@
 """Networks between nodes against SimGrid's SMPI: fat trees and dragonflies of several tapers, 64 to 1,024 ranks.
 
 Eleven small programs (``network.c``) run on described platforms, one rank a node, collectives by SMPI's selector
-``ompi``. A prediction gets what a user has: event traces at 8, 16 and 32 ranks, ping-pongs between two nodes of a switch
-and between distant ones, and the topology as it is published. It is compared with predictions without topology and
-replay. Five of the programs were written when the laws of replay were settled.
+``ompi``. A prediction gets what a user has: event traces at 8, 16 and 32 ranks, ping-pongs between two nodes of a
+switch and between distant ones, and the topology as it is published. It is compared with predictions without topology
+and replay. Five of the programs were written when the laws of replay were settled.
 """
 
 from __future__ import annotations
@@ -299,15 +299,23 @@ def run(settings: Settings) -> str:
         waiting_times = [waits(folder, program) for program in ("wavefront", "imbalance")]
     table = pd.DataFrame(rows)
     tapered = table[(table["program"] == "alltoall") & table["network"].str.contains("4:1")]["replay %"].abs()
-    return (
+    parts = [
         f"Programs of {STEPS} steps in SimGrid's SMPI, links of {BANDWIDTH / 1e9:g} GB/s and {LATENCY * 1e6:g} us, "
         f"one rank a node, traced on {', '.join(map(str, TRAINED))} ranks. Errors of the time outside computation: "
         "replay, mean over ranks; predict, until the last rank ends, with topology and without. All-to-all on taper 4: "
-        f"{tapered.max():.1f} % at most.\n\n{_summary(rows)}\n\n{_table(rows)}\n\n512 and 1,024 ranks: {_summary(largest)}"
-        f"\n\n{_table(largest)}\n\nPrograms written when the laws were settled: {_summary(others)}\n\n{_table(others)}"
-        f"\n\nMore latency, fat tree 2:1, 64 ranks:\n\n{_table(latency)}\n\nWaiting time, mean over ranks:"
-        f"\n\n{_table(waiting_times)}"
-    )
+        f"{tapered.max():.1f} % at most.",
+        _summary(rows),
+        _table(rows),
+        f"512 and 1,024 ranks: {_summary(largest)}",
+        _table(largest),
+        f"Programs written when the laws were settled: {_summary(others)}",
+        _table(others),
+        "More latency, fat tree 2:1, 64 ranks:",
+        _table(latency),
+        "Waiting time, mean over ranks:",
+        _table(waiting_times),
+    ]
+    return "\n\n".join(parts)
 
 
 def _summary(rows: list[dict[str, object]]) -> str:
@@ -316,8 +324,8 @@ def _summary(rows: list[dict[str, object]]) -> str:
     columns = {"replay": "replay %", "predict": "predict %", "predict without topology": "predict, no topology %"}
     errors = [f"{name} {table[of].abs().median():.1f} / {table[of].abs().max():.1f} %" for name, of in columns.items()]
     return (
-        f"{len(table)} cases, errors (median / largest): {', '.join(errors)}; {100 * table['inside'].mean():.0f} % inside "
-        "the 90 % interval."
+        f"{len(table)} cases, errors (median / largest): {', '.join(errors)}; "
+        f"{100 * table['inside'].mean():.0f} % inside the 90 % interval."
     )
 
 

@@ -8,8 +8,9 @@ The cost functional of a partition of the ``n`` measured sizes into ``K`` pieces
 :class:`ranksight.comm.sizes.SizeTable`; no piece is negative where it applies, or falls. For every ``K`` dynamic
 programming finds the partition of least cost exactly (Bellman, CACM 4 (1961) 284). ``K`` is chosen out of sample:
 sizes are left out in interleaved folds, and the smallest ``K`` whose error exceeds that of the best by no more than one
-standard error of their difference counts (Breiman et al., Classification and Regression Trees, 1984, section 3.4.3). A penalised search for the same
-optimum (Killick, Fearnhead and Eckley, JASA 107 (2012) 1590) would need a penalty set by hand.
+standard error of their difference counts (Breiman et al., Classification and Regression Trees, 1984, section 3.4.3). A
+penalised search for the same optimum (Killick, Fearnhead and Eckley, JASA 107 (2012) 1590) would need a penalty set by
+hand.
 """
 
 from __future__ import annotations

@@ -84,15 +84,14 @@ class Laid:
 
     def __init__(self, program: Program, fabric: Fabric, places: Ints | None = None) -> None:
         """As :func:`replay` takes them, and with its errors for them."""
-        if program.ranks * program.steps * len(program.calls) > MOST_CELLS:
-            raise InputError(
-                f"{program.ranks:,} ranks x {program.steps:,} steps x {len(program.calls)} calls are too many to replay",
-                "replay fewer steps",
-            )
+        ranks, steps, calls = program.ranks, program.steps, len(program.calls)
+        if ranks * steps * calls > MOST_CELLS:
+            what = f"{ranks:,} ranks x {steps:,} steps x {calls} calls are too many to replay"
+            raise InputError(what, "replay fewer steps")
         self.program, self.fabric = program, fabric
-        self.nodes = places_of(fabric, program.ranks, places)
+        self.nodes = places_of(fabric, ranks, places)
         if fabric.topology is not None:
-            fabric.topology.holds(int(self.nodes.max()) + 1, f"a job of {program.ranks:,} ranks")
+            fabric.topology.holds(int(self.nodes.max()) + 1, f"a job of {ranks:,} ranks")
         self.channels = [self._exchange(one) for one in program.channels]
         self._latency, self._settled = 0.0, False
         self._rounds: dict[tuple[int, tuple[str, ...]], Rounds] = {}

@@ -11,7 +11,7 @@ import numpy as np
 from ranksight.comm.topology.shape import Routes
 from ranksight.core.arrays import Array, Ints
 
-TOGETHER = 0.02
+TOGETHER = 0.01
 """Part of the longest message's time in which rates stay as they are while messages end."""
 MOST_STARTS = 32
 """Different times at which messages that share links begin."""
