@@ -105,7 +105,7 @@ class Fabric:
         per_byte = ratio(self.far.occupied(size), size, 0.0)
         return np.maximum(self.far.part * per_byte * self.topology.node_bandwidth, 1.0)
 
-    def switching(self, size: Array, hops: ArrayLike) -> Array:
+    def switching(self, size: Array, hops: Ints | Array | int) -> Array:
         """Seconds that messages take in so many switches beyond those between neighbours; 0 where no shape is known.
 
         A message that waits for its receiver crosses them three times: asking, answered, and itself (Ino et al.,

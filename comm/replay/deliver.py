@@ -58,20 +58,21 @@ class Exchange:
     def __init__(self, costs: Wires) -> None:
         self.costs = costs
 
-    def _with(self, **costs: Array) -> Exchange:
+    def _with(self, costs: Wires) -> Exchange:
+        """The same messages where they cost otherwise."""
         other = copy(self)
-        other.costs = replace(self.costs, **costs)
+        other.costs = costs
         other.__dict__.pop("flight", None)
         return other
 
     def slower(self, latency: float, everywhere: bool = False) -> Exchange:
         """The same with so many seconds more latency between nodes, or of all messages."""
         crossings = np.where(self.costs.waits, 3.0, 1.0) * (self.costs.apart | everywhere)
-        return self._with(latency=self.costs.latency + latency * crossings)
+        return self._with(replace(self.costs, latency=self.costs.latency + latency * crossings))
 
     def between(self, other: Exchange) -> Exchange:
         """The same with bytes that take the mean of this and another's time."""
-        return self._with(wire=(self.costs.wire + other.costs.wire) / 2)
+        return self._with(replace(self.costs, wire=(self.costs.wire + other.costs.wire) / 2))
 
     @cached_property
     def outgoing(self) -> Sorted:

@@ -104,7 +104,8 @@ def seconds_from(routes: Routes, volume: Array, limit: Array, begin: Array) -> A
     """:func:`shared_seconds` of messages of which not all are under way at the same time: those that are, together."""
     narrowest = np.asarray(limit, dtype=float).copy()
     np.minimum.at(narrowest, routes.message, routes.capacity[routes.link])
-    seconds, known = volume / narrowest, 0
+    seconds: Array = np.asarray(volume / narrowest)
+    known = 0
     for _ in range(MOST_TURNS):
         groups = overlapping(begin, seconds)
         if (several := int(groups.max(initial=-1)) + 1) == known:
