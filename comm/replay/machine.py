@@ -224,8 +224,8 @@ class _Machine:
                 break
         rest, n = self.program.steps - self.steps, self.steps * calls if self.tracked else 0
         waits = {key: seconds.sum(axis=0) + rest * seconds[self.steps - 1] for key, seconds in self.waits.items()}
-        kept = self.after[:n], self.origin[:n], self.number[:n], self.parts[:, :n]
-        return Replayed(self.program, self.now + rest * period, waits, period, *kept)
+        rows = self.after[:n], self.origin[:n], self.number[:n], self.parts[:, :n]
+        return Replayed(self.program, self.now + rest * period, waits, period, *rows)
 
     def _until(self, limit: int, waiting: dict[int, Index]) -> dict[int, Index]:
         """Let ranks make calls up to the one of number `limit`, where those wait that have come so far."""
