@@ -3,7 +3,7 @@
 Eleven small programs (``network.c``) run on described platforms, one rank a node, collectives by SMPI's selector
 ``ompi``. A prediction gets what a user has: event traces at 8, 16 and 32 ranks, ping-pongs between two nodes of a
 switch and between distant ones, and the topology as it is published. It is compared with predictions without topology
-and replay. Five of the programs were written when the laws of replay were settled.
+and replay. Five of the programs were written after the others.
 """
 
 from __future__ import annotations
@@ -308,7 +308,7 @@ def run(settings: Settings) -> str:
         _table(rows),
         f"512 and 1,024 ranks: {_summary(largest)}",
         _table(largest),
-        f"Programs written when the laws were settled: {_summary(others)}",
+        f"Further programs, written after these: {_summary(others)}",
         _table(others),
         "More latency, fat tree 2:1, 64 ranks:",
         _table(latency),
