@@ -3,8 +3,11 @@
  *     network PROGRAM STEPS MICROSECONDS BYTES
  *
  * halo: six neighbours on a 3-d grid; imbalance: the same, where ranks compute up to 10 % more than others; alltoall;
- * allreduce; ring: a token around all ranks; wavefront: from the first corner of a 2-d grid to the last. Computation is
- * charged to the simulator. Every rank prints "@rank,seconds,computing" of its steps. */
+ * allreduce; ring: a token around all ranks; wavefront: from the first corner of a 2-d grid to the last; transpose:
+ * all-to-all along the rows and then the columns of a 2-d grid; rooted: a broadcast, and a gather back; unequal: a
+ * periodic 2-d grid with eight times as many bytes along one dimension; pipeline: three messages in flight around the
+ * ring; workers: rank 0 hands work to each other rank and collects what these return. Computation is charged to the
+ * simulator. Every rank prints "@rank,seconds,computing" of its steps. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -80,6 +83,59 @@ KERNEL static void wavefront(void) {
     MPI_Send(out, bytes, MPI_CHAR, rank + 1, 2, MPI_COMM_WORLD);
 }
 
+KERNEL static void transpose(MPI_Comm rows, MPI_Comm columns) {
+  compute(0.5);
+  MPI_Alltoall(out, bytes, MPI_CHAR, in, bytes, MPI_CHAR, rows);
+  compute(0.5);
+  MPI_Alltoall(out, bytes, MPI_CHAR, in, bytes, MPI_CHAR, columns);
+}
+
+KERNEL static void rooted(void) {
+  MPI_Bcast(out, bytes, MPI_CHAR, 0, MPI_COMM_WORLD);
+  compute(1.0);
+  MPI_Gather(out, bytes / 8, MPI_CHAR, in, bytes / 8, MPI_CHAR, 0, MPI_COMM_WORLD);
+}
+
+KERNEL static void unequal(void) {
+  MPI_Request requests[8];
+  int extents[2] = {0, 0}, n;
+  MPI_Dims_create(ranks, 2, extents);
+  int y = rank / extents[1], x = rank % extents[1];
+  int to[4] = {(y + extents[0] - 1) % extents[0] * extents[1] + x, (y + 1) % extents[0] * extents[1] + x,
+               y * extents[1] + (x + extents[1] - 1) % extents[1], y * extents[1] + (x + 1) % extents[1]};
+  for (n = 0; n < 4; n++)
+    MPI_Irecv(in + (size_t)n * bytes, n < 2 ? bytes : bytes / 8, MPI_CHAR, to[n], n, MPI_COMM_WORLD, &requests[n]);
+  for (n = 0; n < 4; n++)
+    MPI_Isend(out, n < 2 ? bytes : bytes / 8, MPI_CHAR, to[n], n ^ 1, MPI_COMM_WORLD, &requests[4 + n]);
+  compute(1.0);
+  MPI_Waitall(8, requests, MPI_STATUSES_IGNORE);
+}
+
+KERNEL static void pipeline(void) {
+  MPI_Request requests[6];
+  int before = (rank + ranks - 1) % ranks, after = (rank + 1) % ranks, n;
+  compute(1.0);
+  for (n = 0; n < 3; n++)
+    MPI_Irecv(in + (size_t)n * bytes, bytes, MPI_CHAR, before, n, MPI_COMM_WORLD, &requests[n]);
+  for (n = 0; n < 3; n++)
+    MPI_Isend(out, bytes, MPI_CHAR, after, n, MPI_COMM_WORLD, &requests[3 + n]);
+  MPI_Waitall(6, requests, MPI_STATUSES_IGNORE);
+}
+
+KERNEL static void workers(void) {
+  int n;
+  if (rank > 0) {
+    MPI_Recv(in, bytes, MPI_CHAR, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    compute(1.0);
+    MPI_Send(out, bytes / 4, MPI_CHAR, 0, 1, MPI_COMM_WORLD);
+    return;
+  }
+  for (n = 1; n < ranks; n++)
+    MPI_Send(out, bytes, MPI_CHAR, n, 0, MPI_COMM_WORLD);
+  for (n = 1; n < ranks; n++)
+    MPI_Recv(in, bytes / 4, MPI_CHAR, n, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
 int main(int argc, char **argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -90,9 +146,17 @@ int main(int argc, char **argv) {
   int steps = atoi(argv[2]);
   seconds = atof(argv[3]) * 1e-6;
   bytes = atoi(argv[4]);
-  size_t room = (size_t)bytes * (strcmp(program, "alltoall") ? 6 : ranks) + 8;
+  size_t room = (size_t)bytes * (ranks > 6 ? ranks : 6) + 8;
   in = calloc(room, 1);
   out = calloc(room, 1);
+  MPI_Comm rows = MPI_COMM_NULL, columns = MPI_COMM_NULL;
+  if (!strcmp(program, "transpose")) {
+    int extents[2] = {0, 0};
+    MPI_Dims_create(ranks, 2, extents);
+    MPI_Comm_split(MPI_COMM_WORLD, rank / extents[1], rank, &rows);
+    MPI_Comm_split(MPI_COMM_WORLD, rank % extents[1], rank, &columns);
+    MPI_Barrier(MPI_COMM_WORLD);
+  }
   double begin = MPI_Wtime();
   for (int step = 0; step < steps; step++) {
     if (!strcmp(program, "halo"))
@@ -105,8 +169,18 @@ int main(int argc, char **argv) {
       allreduce();
     else if (!strcmp(program, "ring"))
       ring();
-    else
+    else if (!strcmp(program, "wavefront"))
       wavefront();
+    else if (!strcmp(program, "transpose"))
+      transpose(rows, columns);
+    else if (!strcmp(program, "rooted"))
+      rooted();
+    else if (!strcmp(program, "unequal"))
+      unequal();
+    else if (!strcmp(program, "pipeline"))
+      pipeline();
+    else
+      workers();
   }
   printf("@%d,%.9e,%.9e\n", rank, MPI_Wtime() - begin, computed);
   free(in);

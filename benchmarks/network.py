@@ -1,8 +1,9 @@
 """Networks between nodes against SimGrid's SMPI: fat trees and dragonflies of several tapers, 64 to 1,024 ranks.
 
-Six small programs (``network.c``) run on described platforms, one rank a node, collectives by SMPI's selector ``ompi``.
-A prediction gets what a user has: event traces at 8, 16 and 32 ranks, ping-pongs between two nodes of a switch and
-between distant ones, and the topology as it is published. It is compared with predictions without topology and replay.
+Eleven small programs (``network.c``) run on described platforms, one rank a node, collectives by SMPI's selector
+``ompi``. A prediction gets what a user has: event traces at 8, 16 and 32 ranks, ping-pongs between two nodes of a
+switch and between distant ones, and the topology as it is published. It is compared with predictions without topology
+and replay. Five of the programs were written after the others.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from benchmarks.table import markdown
 from ranksight.analysis.diagnosis.network import NetworkDiagnosis, diagnose_network
 from ranksight.comm.matched import waiting
 from ranksight.comm.readers.pmpi_traces import reading_of
+from ranksight.comm.segments import fit_pieces
+from ranksight.comm.sizes import summarise
 from ranksight.comm.topology.described import to_dict
 from ranksight.comm.topology.shape import Topology
 from ranksight.comm.tracer.gathering import read_folder
@@ -40,8 +43,10 @@ ASKED = (64, 256)
 SHAPES = tuple((kind, taper) for kind in ("fat tree", "dragonfly") for taper in (1, 2, 4))
 LARGE = ("halo", "imbalance", "allreduce", "ring", "wavefront")
 """Programs that the simulator runs at more than 64 ranks in minutes."""
-FASTER = 2
-"""Latency that sensitivity is judged by, over that of the platform."""
+SLOWER = (2, 4)
+"""Latencies that sensitivity is judged by, over that of the platform."""
+LARGEST = (512, 1024)
+"""Ranks that programs of :data:`LARGE` are asked for on one network."""
 STEPS = 10
 BANDWIDTH, LATENCY = 1.25e9, 2e-6
 PROGRAMS: Mapping[str, tuple[float, int]] = {
@@ -53,6 +58,14 @@ PROGRAMS: Mapping[str, tuple[float, int]] = {
     "wavefront": (200.0, 4096),
 }
 """Microseconds of computation a step, and bytes of a message."""
+OTHERS: Mapping[str, tuple[float, int]] = {
+    "transpose": (400.0, 16384),
+    "rooted": (300.0, 32768),
+    "unequal": (200.0, 65536),
+    "pipeline": (100.0, 16384),
+    "workers": (500.0, 16384),
+}
+"""Those written afterwards."""
 EVENTS = 1_000_000
 
 
@@ -99,7 +112,7 @@ class Machine:
     def run(self, program: str, ranks: int, traced: bool = True) -> Truth:
         """One run: traces, and each rank's seconds and computation."""
         traces = Path(tempfile.mkdtemp(prefix="traces-", dir=self.folder))
-        micro, size = PROGRAMS[program]
+        micro, size = {**PROGRAMS, **OTHERS}[program]
         environment = {"RANKSIGHT_TRACE_DIR": str(traces), "RANKSIGHT_TRACE_EVENTS": str(EVENTS)}
         copies = (f"--cfg=smpi/tmpdir:{traces}", "--cfg=smpi/keep-temps:yes") if traced else ()
         rows = self.simulator.start(
@@ -124,11 +137,15 @@ class Machine:
         table: dict[str, object] = {"inter": near.to_dict(), "collectives": "openmpi-4.1"}
         if topology:
             (self.folder / "distant").write_text(f"node-0\nnode-{shape.nodes - 1}\n")
-            far = link(self.simulator, "distant")
             hops = int(shape.hops(np.array([0]), np.array([shape.nodes - 1]))[0])
-            more = max(float(far.transfer(8.0) - near.transfer(8.0)), 0.0) / hops
-            table["topology"] = to_dict(replace(shape, hop_latency=more))
+            near_trips, far_trips = (self._trips(hosts) for hosts in ("apart", "distant"))
+            more = near_trips.assign(duration=(far_trips["duration"] - near_trips["duration"]).clip(lower=1e-9) / hops)
+            table["topology"] = to_dict(replace(shape, hop_latency=fit_pieces(summarise(more)).function))
         return table
+
+    def _trips(self, hosts: str) -> pd.DataFrame:
+        trips = self.simulator.run(2, ["trips"], hosts=hosts)
+        return trips[trips["op"] == "pingpong"]
 
     def platform(self, topology: bool = True) -> Platform:
         """A platform of one core a node with this network."""
@@ -227,18 +244,20 @@ def compare(folder: Path, kind: str, taper: int, program: str, asked: Sequence[i
     return rows
 
 
-def sensitivity(folder: Path, program: str, ranks: int = 64) -> dict[str, object]:
+def sensitivity(folder: Path, program: str, ranks: int = 64) -> list[dict[str, object]]:
     """What more latency costs: simulated, and predicted from the model of the faster network."""
-    kind, taper = "fat tree", 2
+    kind, taper, point = "fat tree", 2, np.array([float(ranks)])
     base = Machine(folder, shape(kind, taper, ranks))
-    model, before = fitted(base, program), base.run(program, ranks, traced=False)
-    near = base.network()
-    slow = Machine(folder, shape(kind, taper, ranks), FASTER * LATENCY)
-    after, far = slow.run(program, ranks, traced=False), slow.network()
-    point = np.array([float(ranks)])
-    predicted = [diagnose_network(_on(model, table), point).communication for table in (near, far)]
-    change, said = after.communication - before.communication, predicted[1] - predicted[0]
-    return {"program": program, "ranks": ranks, "more, ms": 1e3 * change, "error %": 100 * (said / change - 1)}
+    model, before = fitted(base, program), base.run(program, ranks, traced=False).communication
+    predicted_before = diagnose_network(_on(model, base.network()), point).communication
+    rows: list[dict[str, object]] = []
+    for times in SLOWER:
+        slow = Machine(folder, shape(kind, taper, ranks), times * LATENCY)
+        more = slow.run(program, ranks, traced=False).communication - before
+        predicted = diagnose_network(_on(model, slow.network()), point).communication - predicted_before
+        error = 100 * (predicted / more - 1)
+        rows.append({"program": program, "latency": f"x {times}", "more, ms": 1e3 * more, "error %": error})
+    return rows
 
 
 def _on(model: Model, table: dict[str, object]) -> Model:
@@ -268,21 +287,45 @@ def run(settings: Settings) -> str:
             for program in PROGRAMS:
                 asked = ASKED if program in LARGE and not settings.quick else ASKED[:1]
                 rows += compare(folder, kind, taper, program, asked)
-        latency = [sensitivity(folder, program) for program in ("allreduce", "ring", "wavefront")]
+        asked = ASKED[:1] if settings.quick else LARGEST
+        largest = [row for program in LARGE for row in compare(folder, *SHAPES[1], program, asked)]
+        others = [
+            row
+            for kind, taper in (SHAPES[2:3] if settings.quick else (SHAPES[1], SHAPES[2], SHAPES[5]))
+            for program in OTHERS
+            for row in compare(folder, kind, taper, program, ASKED[:1])
+        ]
+        latency = [row for program in LARGE for row in sensitivity(folder, program)]
         waiting_times = [waits(folder, program) for program in ("wavefront", "imbalance")]
     table = pd.DataFrame(rows)
-    error = table["replay %"].abs()
     tapered = table[(table["program"] == "alltoall") & table["network"].str.contains("4:1")]["replay %"].abs()
-    before = table["predict, no topology %"].abs()
-    return (
-        f"Six programs of {STEPS} steps in SimGrid's SMPI, links of {BANDWIDTH / 1e9:g} GB/s and {LATENCY * 1e6:g} us, "
+    parts = [
+        f"Programs of {STEPS} steps in SimGrid's SMPI, links of {BANDWIDTH / 1e9:g} GB/s and {LATENCY * 1e6:g} us, "
         f"one rank a node, traced on {', '.join(map(str, TRAINED))} ranks. Errors of the time outside computation: "
-        f"replay, mean over ranks, {error.median():.1f} % in the median, {error.max():.1f} % at most; predict, until "
-        f"the last rank ends, {table['predict %'].abs().median():.1f} and {table['predict %'].abs().max():.1f} % with "
-        f"topology, {100 * table['inside'].mean():.0f} % inside the 90 % interval, {before.median():.1f} and "
-        f"{before.max():.1f} % without topology; all-to-all on taper 4: {tapered.max():.1f} % at most."
-        f"\n\n{_table(rows)}\n\nTwice the latency, fat tree 2:1:\n\n{_table(latency)}\n\nWaiting time, mean over ranks:"
-        f"\n\n{_table(waiting_times)}"
+        "replay, mean over ranks; predict, until the last rank ends, with topology and without. All-to-all on taper 4: "
+        f"{tapered.max():.1f} % at most.",
+        _summary(rows),
+        _table(rows),
+        f"512 and 1,024 ranks: {_summary(largest)}",
+        _table(largest),
+        f"Further programs, written after these: {_summary(others)}",
+        _table(others),
+        "More latency, fat tree 2:1, 64 ranks:",
+        _table(latency),
+        "Waiting time, mean over ranks:",
+        _table(waiting_times),
+    ]
+    return "\n\n".join(parts)
+
+
+def _summary(rows: list[dict[str, object]]) -> str:
+    """Errors of rows in words."""
+    table = pd.DataFrame(rows)
+    columns = {"replay": "replay %", "predict": "predict %", "predict without topology": "predict, no topology %"}
+    errors = [f"{name} {table[of].abs().median():.1f} / {table[of].abs().max():.1f} %" for name, of in columns.items()]
+    return (
+        f"{len(table)} cases, errors (median / largest): {', '.join(errors)}; "
+        f"{100 * table['inside'].mean():.0f} % inside the 90 % interval."
     )
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ranksight.analysis.diagnosis.network import prepared
+from ranksight.analysis.diagnosis.network import ReplayedNetwork, prepared
 from ranksight.comm.replay.machine import CAUSES, Replayed
 from ranksight.comm.replay.path import critical_path
 from ranksight.core.arrays import Array
@@ -37,6 +37,7 @@ class PathShares:
     waits: Mapping[str, Array]  # (k,): parts of the time that ranks wait by cause, mean over ranks
     assumed: bool  # whether the order of calls is assumed
     left_out: Mapping[float, str]  # numbers of ranks that were not replayed, with the reason
+    last: ReplayedNetwork  # the program at the last of the points
 
 
 def path_shares(model: Model, points: Array, computing: Array) -> PathShares | None:
@@ -51,6 +52,7 @@ def path_shares(model: Model, points: Array, computing: Array) -> PathShares | N
     replayed, compute, messages, waits, times = [], [], [], [], []
     left_out: dict[float, str] = {}
     assumed = False
+    last: ReplayedNetwork
     several = points[:, at] > 1
     for point, mean in zip(points[several], computing[several].tolist(), strict=True):
         if point[at] > MOST_RANKS:
@@ -61,7 +63,8 @@ def path_shares(model: Model, points: Array, computing: Array) -> PathShares | N
             if (cells := network.cells) > MOST_CELLS:
                 left_out[float(point[at])] = f"{cells:,} calls are too many to replay in a report"
                 continue
-            result = network.run()
+            result = network.replayed
+            last = network
         except RanksightError as error:
             left_out[float(point[at])] = str(error)
             continue
@@ -86,6 +89,7 @@ def path_shares(model: Model, points: Array, computing: Array) -> PathShares | N
         _parts(waits, seconds),
         assumed,
         left_out,
+        last,
     )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,8 +16,9 @@ import numpy as np
 from ranksight.comm.costs.collective import OPERATIONS, operation_name
 from ranksight.comm.costs.fabric import DISTRIBUTIONS, Fabric
 from ranksight.comm.costs.selection import algorithms_of
-from ranksight.comm.replay.machine import MOST_CELLS, Replayed, replay
+from ranksight.comm.replay.machine import MOST_CELLS, Laid, Replayed
 from ranksight.comm.replay.path import Path, critical_path
+from ranksight.comm.replay.program import Program
 from ranksight.comm.replay.wires import places_of, slower
 from ranksight.core.arrays import Array, Ints
 from ranksight.core.errors import InputError, InsufficientError
@@ -208,7 +210,17 @@ class ReplayedNetwork:
         self.fabric = network.fabric()
         ranks = made.program.ranks
         self.places = places_of(self.fabric, ranks, places)
-        self.given = places is not None
+        self.placed = places is not None
+
+    @cached_property
+    def laid(self) -> Laid:
+        """The program laid out on the network."""
+        return Laid(self.made.program, self.fabric, self.places).settled(self.network.choice())
+
+    @cached_property
+    def replayed(self) -> Replayed:
+        """The program replayed as it is."""
+        return self.laid.replay(self.network.choice())
 
     @property
     def cells(self) -> int:
@@ -216,21 +228,25 @@ class ReplayedNetwork:
         program = self.made.program
         return program.ranks * program.steps * len(program.calls)
 
-    def run(self, fabric: Fabric | None = None, **others: Any) -> Replayed:
-        """Replay with changes."""
-        using = {"choice": self.network.choice(), "places": self.places, "program": self.made.program, **others}
-        return replay(using["program"], fabric or self.fabric, using["choice"], using["places"])
+    def slower(self, latency: float) -> float:
+        """Seconds of the program with so many seconds more latency between nodes."""
+        return self.laid.slower(latency).replay(self.network.choice(), tracked=False).time
+
+    def time(self, fabric: Fabric | None = None, program: Program | None = None, places: Ints | None = None) -> float:
+        """Seconds of the program with changes."""
+        laid = Laid(program or self.made.program, fabric or self.fabric, self.places if places is None else places)
+        return laid.replay(self.network.choice(), tracked=False).time
 
     def diagnosis(self) -> NetworkDiagnosis:
         """All of it."""
-        replayed, times = self.run(), self.made.times
+        replayed, times = self.replayed, self.made.times
         path = critical_path(replayed)
-        more = self.run(slower(self.fabric, latency=MICROSECOND)).time
-        busy = self.run(slower(self.fabric, overhead=MICROSECOND)).time
-        wide = self.run(slower(self.fabric, bandwidth=2.0)).time
+        more = self.slower(MICROSECOND)
+        busy = self.time(slower(self.fabric, overhead=MICROSECOND))
+        wide = self.time(slower(self.fabric, bandwidth=2.0))
         ends = (replayed.time, replayed.time)
         if self.fabric.topology is not None and self.fabric.topology.uncertain:
-            ends = self.run(self.fabric.at("fast")).time, self.run(self.fabric.at("slow")).time
+            ends = self.time(self.fabric.at("fast")), self.time(self.fabric.at("slow"))
         longest = int(np.argmax(replayed.waiting))
         return NetworkDiagnosis(
             configuration=self.configuration,
@@ -261,7 +277,7 @@ class ReplayedNetwork:
         wanted = TOLERATED * replayed.time
         guess = wanted / path.latencies
         for _ in range(3):
-            cost = self.run(slower(self.fabric, latency=guess)).time - replayed.time
+            cost = self.slower(guess) - replayed.time
             if cost <= wanted * 1.005:
                 break
             guess *= wanted / cost
@@ -277,7 +293,7 @@ class ReplayedNetwork:
             else replace(call, seconds=np.where(call.seconds > 0, call.seconds[call.seconds > 0].mean(), 0.0))
             for call in replayed.program.calls
         )
-        return self.run(program=replace(replayed.program, calls=calls)).time
+        return self.time(program=replace(replayed.program, calls=calls))
 
     def _gains(self, replayed: Replayed) -> tuple[Gain, ...]:
         """Algorithms of collectives and distributions of ranks that would gain most."""
@@ -288,17 +304,18 @@ class ReplayedNetwork:
         # What many messages of one rank cost is not known without its overhead or gap.
         known = self.fabric.far.gap is not None or self.fabric.far.send_overhead is not None
         for name in sorted(named & set(OPERATIONS)) if known else ():
-            tried = {}
-            for way in algorithms_of(name):
-                if way != "hierarchical":
-                    tried[way] = self.run(choice=self.network.stating({name: way}).choice()).time
+            # No algorithm gains more than leaving the operation out.
+            others = [call for call in program.calls if operation_name(call.operation) != name]
+            if others and 1 - self.time(program=replace(program, calls=tuple(others))) / replayed.time < GAIN:
+                continue
+            ways = [way for way in algorithms_of(name) if way != "hierarchical"]
+            choices = {way: self.network.stating({name: way}).choice() for way in ways}
+            tried = {way: self.laid.replay(choice, tracked=False).time for way, choice in choices.items()}
             best = min(tried, key=lambda way: tried[way])
             gains.append(Gain(f"{name} by {best}", 1 - tried[best] / replayed.time))
-        if not self.given:
+        if not self.placed:
             for other in (one for one in DISTRIBUTIONS if one != self.fabric.distribution):
                 nodes = self.network.placed(None, other).fabric().node_of(np.arange(program.ranks), program.ranks)
                 if (nodes != self.places).any():
-                    gains.append(
-                        Gain(f"{other} distribution of ranks", 1 - self.run(places=nodes).time / replayed.time)
-                    )
+                    gains.append(Gain(f"{other} distribution of ranks", 1 - self.time(places=nodes) / replayed.time))
         return tuple(sorted((one for one in gains if one.part >= GAIN), key=lambda one: -one.part))

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -93,6 +94,7 @@ def collective(operation: str, kind: str) -> Collective:
     return COLLECTIVES[f"{operation}/{kind}"]
 
 
+@lru_cache(maxsize=4096)
 def operation_name(text: str) -> str:
     """The plain name of an MPI function: ``"MPI_Iallreduce"`` and ``"Allreduce_start"`` are ``"allreduce"``."""
     name = text.lower().removeprefix("pmpi_").removeprefix("mpi_").removesuffix("_c").removesuffix("_start")

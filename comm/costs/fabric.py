@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ranksight.comm.costs.cuts import cuts
-from ranksight.comm.network import NetworkParameters
+from ranksight.comm.network import NetworkParameters, Piecewise
 from ranksight.comm.topology.shape import End, Topology
 from ranksight.core.arrays import Array, Ints, ratio
 from ranksight.core.errors import InputError
@@ -105,6 +105,18 @@ class Fabric:
         per_byte = ratio(self.far.occupied(size), size, 0.0)
         return np.maximum(self.far.part * per_byte * self.topology.node_bandwidth, 1.0)
 
+    def switching(self, size: Array, hops: Ints | Array | int) -> Array:
+        """Seconds that messages take in so many switches beyond those between neighbours; 0 where no shape is known.
+
+        A message that waits for its receiver crosses them three times: asking, answered, and itself (Ino et al.,
+        "LogGPS", PPoPP 2001). A latency that was measured by size has that already.
+        """
+        latency, limit = 0.0 if self.topology is None else self.topology.hop_latency, self.far.eager_limit
+        if isinstance(latency, Piecewise):
+            return np.asarray(hops * latency(size), dtype=float)
+        crossings = 1.0 if limit is None else np.where(np.asarray(size) >= limit, 3.0, 1.0)
+        return np.asarray(hops * crossings * latency, dtype=float)
+
     @property
     def inside(self) -> int:
         """Pairs of a node whose messages share its memory at the same time; 1 where its bandwidth is not described."""
@@ -145,7 +157,7 @@ class Fabric:
         size = np.asarray(size, dtype=float)
         start = self.far.transfer_time(size) - self.far.transfer.slope(size) * size
         wire = np.maximum(self.far.transfer.slope(size), per_byte * self.weight(size)) * size
-        return np.asarray(np.where(hops > 0, start + wire + (hops - 1) * self.topology.hop_latency, 0.0))
+        return np.asarray(np.where(hops > 0, start + wire + self.switching(size, hops - 1), 0.0))
 
     def _turns(self, ranks: Ints, size: ArrayLike, distance: ArrayLike, senders: ArrayLike) -> Array:
         """A step to `distance` where the nodes take turns: inside a node at multiples of their number alone."""

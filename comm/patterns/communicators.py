@@ -5,10 +5,14 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from ranksight.comm.patterns.rule import exact_root
 from ranksight.core.dims import dims_create
 from ranksight.core.errors import InputError
+
+if TYPE_CHECKING:
+    from ranksight.core.arrays import Ints
 
 _NAMED: dict[str, Callable[[int], int]] = {"ranks": lambda p: p, "sqrt(ranks)": exact_root}
 for _d in (2, 3):
@@ -46,6 +50,19 @@ class CommunicatorSize:
         if self.name == "ranks /":
             return ranks // self.number if self.number and ranks % self.number == 0 else 0
         return _NAMED[self.name](ranks)
+
+    def groups(self, ranks: int) -> Ints:
+        """Which of the communicators each rank is in, (P,): lines of a grid whose last dimension varies fastest, as
+        MPI's Cartesian communicators have it; others hold ranks in a row."""
+        import numpy as np
+
+        rank, axes, _, dimensions = np.arange(ranks), *self.name.partition(" of a ")
+        if not dimensions:
+            return rank // max(self.at(ranks), 1)
+        extents = dims_create(ranks, int(dimensions[0]))
+        places = np.unravel_index(rank, extents)
+        fixed = [axis for axis in range(len(extents)) if "xyz"[axis] not in axes.split(" x ")]
+        return np.ravel_multi_index([places[axis] for axis in fixed], [extents[axis] for axis in fixed])
 
     @property
     def text(self) -> str:

@@ -15,26 +15,27 @@ import numpy as np
 from ranksight.core.arrays import Array, Ints
 
 MOST_MESSAGES = 1 << 22
-"""Messages of one round beyond which an algorithm is taken as its cost alone."""
+"""Messages of one call, rounds that repeat counted once, beyond which an algorithm is taken as its cost alone."""
 
 
 @dataclass(frozen=True)
 class Round:
-    """Messages of one round among p ranks: `combined`, whether what arrives is combined with what is there."""
+    """Messages of one round among p ranks."""
 
     source: Ints
     target: Ints
     size: Array
-    combined: bool = False
+    combined: bool = False  # whether what arrives is combined with what is there
+    times: int = 1  # how often it is made, one after the other
 
 
 Rounds = Iterator[Round]
 
 
-def _all(p: int, target: Ints, size: float | Array, combined: bool = False) -> Round:
+def _all(p: int, target: Ints, size: float | Array, combined: bool = False, times: int = 1) -> Round:
     source = np.arange(p)
     kept = (target >= 0) & (target < p) & (target != source)
-    return Round(source[kept], target[kept], np.broadcast_to(np.asarray(size, float), p)[kept], combined)
+    return Round(source[kept], target[kept], np.broadcast_to(np.asarray(size, float), p)[kept], combined, times)
 
 
 def _some(source: Ints, target: Ints, size: float | Array, combined: bool = False) -> Round:
@@ -74,8 +75,7 @@ def _halving(p: int, m: float) -> Rounds:
 def _ring(p: int, m: float, turns: int = 1) -> Rounds:
     ahead = (np.arange(p) + 1) % p
     for turn in range(turns):
-        for _ in range(p - 1):
-            yield _all(p, ahead, m, turns == 2 and turn == 0)
+        yield _all(p, ahead, m, turns == 2 and turn == 0, p - 1)
 
 
 def _shifts(p: int, size: Callable[[int], float], combined: bool = False) -> Rounds:
@@ -188,4 +188,10 @@ def rounds_of(operation: str, algorithm: str, ranks: int, size: float) -> list[R
     make = ROUNDS.get(f"{VECTORS.get(operation, operation)}/{algorithm}")
     if make is None or (make is _linear_all and ranks**2 > MOST_MESSAGES):
         return None
-    return list(make(ranks, size))
+    rounds, messages = [], 0
+    for each in make(ranks, size):
+        rounds.append(each)
+        messages += len(each.source)
+        if messages > MOST_MESSAGES:
+            return None
+    return rounds

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -11,7 +12,7 @@ from ranksight.comm.replay.wires import Wires
 from ranksight.core.arrays import Array, Index, Ints
 
 PARTS = ("latency", "overhead", "wire")
-"""What of messages on a path is counted: messages between nodes, seconds of the processors, and of the bytes."""
+"""What of messages on a path is counted: crossings between nodes, seconds of the processors, and of the bytes."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,11 @@ class Sorted:
         order = np.argsort(side, kind="stable")
         first = np.flatnonzero(np.diff(side[order], prepend=-1))
         return cls(order, first, side[order][first], np.diff(np.append(first, len(order))))
+
+    def most(self, values: Array) -> Array:
+        """Of each rank the largest of its messages' values, (r,)."""
+        ordered = values[self.order]
+        return ordered if len(self.first) == len(self.order) else np.maximum.reduceat(ordered, self.first)
 
     def largest(self, values: Array) -> tuple[Array, Index]:
         """Of each rank the largest of its messages' values, and which message has it, (r,)."""
@@ -51,6 +57,22 @@ class Exchange:
 
     def __init__(self, costs: Wires) -> None:
         self.costs = costs
+
+    def _with(self, costs: Wires) -> Exchange:
+        """The same messages where they cost otherwise."""
+        other = copy(self)
+        other.costs = costs
+        other.__dict__.pop("flight", None)
+        return other
+
+    def slower(self, latency: float, everywhere: bool = False) -> Exchange:
+        """The same with so many seconds more latency between nodes, or of all messages."""
+        crossings = np.where(self.costs.waits, 3.0, 1.0) * (self.costs.apart | everywhere)
+        return self._with(replace(self.costs, latency=self.costs.latency + latency * crossings))
+
+    def between(self, other: Exchange) -> Exchange:
+        """The same with bytes that take the mean of this and another's time."""
+        return self._with(replace(self.costs, wire=(self.costs.wire + other.costs.wire) / 2))
 
     @cached_property
     def outgoing(self) -> Sorted:
@@ -78,7 +100,8 @@ class Exchange:
         return self.costs.latency + self.costs.wire
 
     def parts(self, message: Index) -> Array:
-        """Of messages: whether they go between nodes, seconds of the processors and of the bytes, (3, n)."""
+        """Of messages: crossings between nodes, seconds of the processors and of the bytes, (3, n)."""
         costs = self.costs
+        crossings = np.where(costs.waits[message], 3.0, 1.0) * costs.apart[message]
         over = costs.before[message] + costs.after[message]
-        return np.stack([costs.apart[message].astype(float), over, costs.wire[message]])
+        return np.stack([crossings, over, costs.wire[message]])

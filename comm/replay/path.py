@@ -30,19 +30,19 @@ class Path:
 
 def critical_path(found: Replayed) -> Path:
     """Follow the path back from the rank that ends last."""
-    calls, total = found.program.calls, len(found.after)
-    rank, at = int(np.argmax(found.end)), total - 1
+    calls = found.program.calls
+    rank, at = int(np.argmax(found.end)), found.program.steps * len(calls) - 1
     compute, messages = dict.fromkeys(found.program.kernels, 0.0), dict.fromkeys(found.program.kernels, 0.0)
     of_ranks, parts, changes = np.zeros(found.program.ranks), np.zeros(3), 0
     while at >= 0:
         call = calls[at % len(calls)]
-        before, source = int(found.number[at, rank]), int(found.origin[at, rank])
-        begin = float(found.after[before, source]) if before >= 0 else 0.0
-        seconds = float(found.after[at, rank]) - begin
+        back = found.repeats(at) * len(calls)
+        before, source = int(found.number[at - back, rank]) + back, int(found.origin[at - back, rank])
+        seconds = found.made(at, rank) - found.made(before, source)
         kind = compute if call.what == "compute" else messages
         kind[call.kernel] += seconds
         of_ranks[rank] += seconds
-        parts += found.parts[:, at, rank]
+        parts += found.parts[:, at - back, rank]
         changes += source != rank
         rank, at = source, before
     latencies, overhead, wire = parts.tolist()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,22 +12,27 @@ from ranksight.comm.costs.collective import operation_name
 from ranksight.comm.costs.cost import Choice, algorithm_of, cost
 from ranksight.comm.costs.fabric import Fabric
 from ranksight.comm.replay.collectives import Round, rounds_of
-from ranksight.comm.replay.deliver import Exchange
+from ranksight.comm.replay.deliver import Exchange, Sorted
 from ranksight.comm.replay.program import Call
 from ranksight.comm.replay.wires import slower, wires
 from ranksight.core.arrays import Array, Index, Ints
 
 STEP = 1e-7
 """Seconds of latency by which the messages on the path of an algorithm known by its cost alone are counted."""
+SAME = 1e-9
+"""Relative difference of repetitions that take the same time."""
 
 
 @dataclass
 class Left:
-    """Ranks after a collective, each (P,): when, whose entry decided that, and parts (3, P) of the way from there."""
+    """Ranks after a collective, each (P,): when, whose entry decided that, and parts (3, P) of the way from there.
+
+    Where only times are asked for, the last two are None.
+    """
 
     time: Array
-    origin: Ints
-    parts: Array
+    origin: Ints | None = None
+    parts: Array | None = None
 
 
 class Rounds:
@@ -35,73 +42,124 @@ class Rounds:
         assert call.groups is not None
         self.groups, self.count = call.groups, call.count
         name = operation_name(call.operation)
-        self.members = [np.flatnonzero(self.groups == g) for g in np.unique(self.groups[self.groups >= 0])]
-        sizes = {len(one) for one in self.members}
-        self.exchanges: list[tuple[Exchange, Array]] = []
+        present = np.flatnonzero(self.groups >= 0)
+        self.by_group = Sorted.by(self.groups[present])
+        self.present = present[self.by_group.order]
+        self.members = np.split(self.present, self.by_group.first[1:])
+        self.exchanges: list[tuple[Exchange, Array, int]] = []
         self.fixed: dict[int, tuple[float, float]] = {}
-        made: dict[int, list[tuple[Ints, Round]]] = {}
-        for p in sorted(sizes - {1}):
-            kind = algorithm_of(name, p, call.size, fabric, choice)
-            found = rounds_of(name, kind, p, call.size)
-            if found is None:
+        sizes = _sizes(self.groups)
+        for p, kind in zip(sizes, algorithms(call, fabric, choice), strict=True):
+            rounds = rounds_of(name, kind, p, call.size)
+            if rounds is None:
                 seconds = float(cost(name, p, call.size, fabric, choice))
                 more = float(cost(name, p, call.size, slower(fabric, latency=STEP), choice))
                 self.fixed[p] = seconds, (more - seconds) / STEP
                 continue
-            ways = [np.roll(one, -call.root) for one in self.members if len(one) == p]
-            for at, each in enumerate(found):
-                made.setdefault(at, []).extend((one, each) for one in ways)
-        for at in sorted(made):
-            pairs = made[at]
-            source = np.concatenate([one[each.source] for one, each in pairs])
-            target = np.concatenate([one[each.target] for one, each in pairs])
-            size = np.concatenate([each.size for _, each in pairs])
-            combined = np.concatenate([np.full(len(each.size), each.combined) for _, each in pairs])
-            made_of = Exchange(wires(fabric, source, target, size, nodes))
-            self.exchanges.append((made_of, fabric.reduction * size * combined))
+            ways = np.stack([np.roll(one, -call.root) for one in self.members if len(one) == p])
+            for each in rounds:
+                self.exchanges.append(_everywhere(each, ways, fabric, nodes))
 
-    def run(self, entered: Array) -> Left:
-        """Replay it from the times (P,) at which ranks enter; ranks without part stay as they are."""
+    def slower(self, latency: float, everywhere: bool) -> Rounds:
+        """The same with so many seconds more latency between nodes, or of all messages."""
+        other = copy(self)
+        other.exchanges = [(one.slower(latency, everywhere), combining, n) for one, combining, n in self.exchanges]
+        other.fixed = {p: (seconds + latency * n, n) for p, (seconds, n) in self.fixed.items()}
+        return other
+
+    def run(self, entered: Array, tracked: bool = True) -> Left:
+        """Replay it from the times (P,) at which ranks enter; ranks without part stay as they are.
+
+        `tracked`: whether the way that decided each time is followed.
+        """
         ranks = len(entered)
-        left = Left(entered.copy(), np.arange(ranks), np.zeros((3, ranks)))
-        for _ in range(self.count):
-            for exchange, combining in self.exchanges:
-                _round(exchange, combining, left)
-            for one in self.members:
-                if len(one) in self.fixed:
-                    seconds, latencies = self.fixed[len(one)]
-                    last = one[int(np.argmax(left.time[one]))]
-                    left.time[one] = left.time[last] + seconds
+        left = Left(entered.copy(), np.arange(ranks), np.zeros((3, ranks))) if tracked else Left(entered.copy())
+        self._repeat(self.count, left, lambda: self._once(left))
+        return left
+
+    def _once(self, left: Left) -> None:
+        for exchange, combining, times in self.exchanges:
+            self._repeat(times, left, lambda e=exchange, c=combining: _round(e, c, left))  # type: ignore[misc]
+        for one in self.members if self.fixed else ():
+            if len(one) in self.fixed:
+                seconds, latencies = self.fixed[len(one)]
+                last = one[int(np.argmax(left.time[one]))]
+                left.time[one] = left.time[last] + seconds
+                if left.origin is not None and left.parts is not None:
                     left.origin[one] = left.origin[last]
                     left.parts[:, one] = left.parts[:, [last]] + np.array([[latencies], [0.0], [0.0]])
-        return left
+
+    def _repeat(self, times: int, left: Left, once: Callable[[], None]) -> None:
+        """Do `once` so many times; where all ranks of a communicator came out of it later by the same time, the rest
+        takes that time each."""
+        for turn in range(times):
+            before = Left(left.time.copy(), None, None if left.parts is None else left.parts.copy())
+            once()
+            rest = times - turn - 1
+            if not rest:
+                return
+            later = (left.time - before.time)[self.present]
+            most, least = (end.reduceat(later, self.by_group.first) for end in (np.maximum, np.minimum))
+            if (most - least <= SAME * most).all():
+                left.time[self.present] += rest * later
+                if left.parts is not None and before.parts is not None:
+                    left.parts += rest * (left.parts - before.parts)
+                return
+
+
+def _sizes(groups: Ints) -> list[int]:
+    """Different numbers of ranks that communicators of several have."""
+    return sorted(set(np.bincount(groups[groups >= 0]).tolist()) - {0, 1})
+
+
+def algorithms(call: Call, fabric: Fabric, choice: Choice) -> tuple[str, ...]:
+    """The algorithm of a collective in communicators of each size, the smallest first."""
+    assert call.groups is not None
+    name = operation_name(call.operation)
+    return tuple(algorithm_of(name, p, call.size, fabric, choice) for p in _sizes(call.groups))
+
+
+def _everywhere(each: Round, ways: Ints, fabric: Fabric, nodes: Ints) -> tuple[Exchange, Array, int]:
+    """A round in all communicators (n, p) of as many ranks: its messages, the seconds in which their receivers combine
+    them, and how often it is made."""
+    source, target = ways[:, each.source].ravel(), ways[:, each.target].ravel()
+    size = np.tile(each.size, len(ways))
+    return Exchange(wires(fabric, source, target, size, nodes)), fabric.reduction * size * each.combined, each.times
 
 
 def _round(exchange: Exchange, combining: Array, left: Left) -> None:
     costs, time = exchange.costs, left.time
-    before = Left(time.copy(), left.origin.copy(), left.parts.copy())
-    asked = np.where(costs.waits, before.time[costs.target], -np.inf)
-    ready = before.time[costs.source] + costs.before
+    origin, parts = left.origin, left.parts
+    asked = np.where(costs.waits, time[costs.target], -np.inf)
+    ready = time[costs.source] + costs.before
     arrival = np.maximum(ready, asked) + exchange.flight
-    # Whose entry decides when a message goes: the sender's, or the receiver's where that asks for it late.
-    who = np.where(asked > ready, costs.target, costs.source)
-
-    def follow(ranks: Ints, message: Index, when: Array) -> None:
-        """Let ranks go on when their message has gone or come, where that is later."""
-        late = when > time[ranks]
-        ranks, message = ranks[late], message[late]
-        time[ranks], left.origin[ranks] = when[late], before.origin[who[message]]
-        left.parts[:, ranks] = before.parts[:, who[message]] + exchange.parts(message)
-
     out, into = exchange.outgoing, exchange.incoming
-    time[out.ranks] += exchange.handing_over
-    left.parts[1, out.ranks] += exchange.handing_over
-    if costs.waits.any():
-        gone, message = out.largest(np.where(costs.waits, arrival, -np.inf))
-        follow(out.ranks, message, gone)
-    time[into.ranks] += exchange.taking
-    left.parts[1, into.ranks] += exchange.taking
-    last, message = into.largest(arrival + costs.after)
-    follow(into.ranks, message, last)
+    if origin is None or parts is None:
+        time[out.ranks] += exchange.handing_over
+        if costs.waits.any():
+            time[out.ranks] = np.maximum(time[out.ranks], out.most(np.where(costs.waits, arrival, -np.inf)))
+        time[into.ranks] += exchange.taking
+        time[into.ranks] = np.maximum(time[into.ranks], into.most(arrival + costs.after))
+    else:
+        # Whose entry decides when a message goes: the sender's, or the receiver's where that asks for it late.
+        who = np.where(asked > ready, costs.target, costs.source)
+        origins, ways = origin.copy(), parts.copy()
+
+        def follow(ranks: Ints, message: Index, when: Array) -> None:
+            """Let ranks go on when their message has gone or come, where that is later."""
+            late = when > time[ranks]
+            ranks, message = ranks[late], message[late]
+            time[ranks], origin[ranks] = when[late], origins[who[message]]
+            parts[:, ranks] = ways[:, who[message]] + exchange.parts(message)
+
+        time[out.ranks] += exchange.handing_over
+        parts[1, out.ranks] += exchange.handing_over
+        if costs.waits.any():
+            gone, message = out.largest(np.where(costs.waits, arrival, -np.inf))
+            follow(out.ranks, message, gone)
+        time[into.ranks] += exchange.taking
+        parts[1, into.ranks] += exchange.taking
+        last, message = into.largest(arrival + costs.after)
+        follow(into.ranks, message, last)
     if combining.any():
         time[into.ranks] += into.sums(combining)

@@ -15,7 +15,7 @@ import numpy as np
 from ranksight.comm.costs.fabric import Fabric
 from ranksight.comm.network import NetworkParameters, Piecewise
 from ranksight.comm.topology.shape import Routes, Topology
-from ranksight.comm.topology.sharing import overlapping, shared_seconds
+from ranksight.comm.topology.sharing import seconds_from
 from ranksight.core.arrays import Array, Ints, Mask, ratio
 
 
@@ -43,7 +43,7 @@ def places_of(fabric: Fabric, ranks: int, places: Ints | None = None) -> Ints:
 def wires(fabric: Fabric, source: Ints, target: Ints, size: Array, nodes: Ints, begin: Array | None = None) -> Wires:
     """Costs of messages that are sent together.
 
-    `nodes` (P,): node of each rank. `begin` (e,): when each is sent, where they are not sent together: only those that
+    `nodes` (P,): node of each rank. `begin` (e,): when each is sent, where not all senders begin together. Those that
     are under way at the same time share links.
     """
     here, there = nodes[source], nodes[target]
@@ -66,41 +66,29 @@ def wires(fabric: Fabric, source: Ints, target: Ints, size: Array, nodes: Ints, 
         if link.eager_limit is not None:
             waits[way] = s >= link.eager_limit
     busy, latency, wire, after, step = each
-    shape = fabric.topology
-    if shape is not None and apart.any():
-        latency[apart] += shape.hop_latency * shape.hops(here[apart], there[apart])
-    wire = wire + _longer(fabric, here, there, size, wire, begin)
+    if fabric.topology is not None and apart.any():
+        hops = fabric.topology.hops(here[apart], there[apart])
+        latency[apart] += fabric.switching(size[apart], hops)
     # Messages of one sender leave one after the other, in the order given.
     order = np.argsort(source, kind="stable")
     first = np.flatnonzero(np.diff(source[order], prepend=-1))
     gone = np.cumsum(step[order]) - step[order]
     earlier = np.empty(len(source))
     earlier[order] = gone - np.repeat(gone[first], np.diff(np.append(first, len(order))))
+    # Links are shared from when the first byte arrives.
+    flowing = latency + (earlier + busy if begin is None else begin)
+    wire = wire + _longer(fabric, here, there, size, wire, flowing)
     return Wires(source, target, size, earlier + busy, busy, latency, wire, after, waits, apart)
 
 
-def _longer(fabric: Fabric, here: Ints, there: Ints, size: Array, alone: Array, begin: Array | None) -> Array:
+def _longer(fabric: Fabric, here: Ints, there: Ints, size: Array, alone: Array, begin: Array) -> Array:
     """Seconds that bytes take longer where messages share adapters, links and the memory of a node."""
     if not len(size):
         return np.zeros(0)
     routes, first = _routes(fabric, here, there)
     size = np.where(here != there, size * _weight(fabric, size), size)
     limit, lone = ratio(size, alone, np.inf), np.maximum(alone, size / first)
-    if begin is None:
-        return np.asarray(np.maximum(shared_seconds(routes, size, limit) - lone, 0.0))
-    narrowest = np.full(len(size), np.inf)
-    np.minimum.at(narrowest, routes.message, routes.capacity[routes.link])
-    seconds = np.maximum(alone, size / narrowest)
-    groups = overlapping(begin, seconds)
-    order = np.argsort(groups, kind="stable")
-    together = np.split(order, np.flatnonzero(np.diff(groups[order])) + 1)
-    for at in (each for each in together if len(each) > 1):
-        number = np.full(len(size), -1)
-        number[at] = np.arange(len(at))
-        mine = number[routes.message] >= 0
-        part = Routes(number[routes.message[mine]], routes.link[mine], routes.capacity)
-        seconds[at] = shared_seconds(part, size[at], limit[at], begin[at])
-    return np.asarray(np.maximum(seconds - lone, 0.0))
+    return np.asarray(np.maximum(seconds_from(routes, size, limit, begin) - lone, 0.0))
 
 
 def _weight(fabric: Fabric, size: Array) -> Array:
@@ -142,7 +130,8 @@ def _routes(fabric: Fabric, here: Ints, there: Ints) -> tuple[Routes, Array]:
 def slower(fabric: Fabric, latency: float = 0.0, overhead: float = 0.0, bandwidth: float = 1.0) -> Fabric:
     """The same network with so many seconds more latency and overhead between nodes, and `bandwidth` times as much.
 
-    Where no node has several ranks described apart, all messages are between nodes.
+    A message that waits for its receiver takes three times the latency (:meth:`.Fabric.switching`). Where no node has
+    several ranks described apart, all messages are between nodes.
     """
 
     def changed(link: NetworkParameters | None) -> NetworkParameters | None:
@@ -154,7 +143,10 @@ def slower(fabric: Fabric, latency: float = 0.0, overhead: float = 0.0, bandwidt
             return replace(function, alpha=alpha, beta=tuple(b / bandwidth for b in function.beta))
 
         none = Piecewise((0,), (0.0,), (0.0,))
-        change: dict[str, object] = {"transfer": more(link.transfer, latency + 2 * overhead)}
+        transfer = more(link.transfer, latency + 2 * overhead)
+        if latency and link.eager_limit is not None:
+            transfer = _raised(transfer, 2 * latency, link.eager_limit)
+        change: dict[str, object] = {"transfer": transfer}
         if overhead:
             change["send_overhead"] = _raised(link.send_overhead or none, overhead)
             change["receive_overhead"] = _raised(link.receive_overhead or none, overhead)
@@ -171,5 +163,9 @@ def slower(fabric: Fabric, latency: float = 0.0, overhead: float = 0.0, bandwidt
     return replace(fabric, inter=changed(fabric.inter), topology=shape)
 
 
-def _raised(function: Piecewise, seconds: float) -> Piecewise:
-    return replace(function, alpha=tuple(a + seconds for a in function.alpha))
+def _raised(function: Piecewise, seconds: float, begin: int = 0) -> Piecewise:
+    """The function with so many seconds more from a size on."""
+    first = sorted({*function.first, begin})
+    at = [int(function.piece(size)) for size in first]
+    alpha = tuple(function.alpha[n] + seconds * (size >= begin) for n, size in zip(at, first, strict=True))
+    return Piecewise(tuple(first), alpha, tuple(function.beta[n] for n in at))

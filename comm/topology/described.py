@@ -13,7 +13,7 @@ taper               bandwidth of the nodes below a cut over that of the cut: a n
                     one of these for each level; unknown where left out, and then an interval
 adapters            of a node, which its ranks share (default 1)
 message_rate        messages a second of an adapter
-hop_latency         seconds of each switch beyond the first
+hop_latency         seconds of each switch beyond the first: a number, or ``from``, ``alpha``, ``beta`` by message size
 =================== ===========================================================================================
 
 ``system = "NAME"`` alone takes one that ships.
@@ -26,6 +26,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from ranksight.comm.network import Piecewise
 from ranksight.comm.topology.shape import KINDS, Taper, Topology
 from ranksight.core.errors import InputError
 from ranksight.core.toml import check_known, decode, find, shipped
@@ -83,7 +84,7 @@ def from_dict(content: object, where: str = "network.topology", name: str = "") 
             tapers=_tapers(content["taper"], where) if "taper" in content else (),
             adapters=_whole(content.get("adapters", 1), where, "adapters"),
             message_rate=None if rate is None else _number(rate, where, "message_rate"),
-            hop_latency=_number(content.get("hop_latency", 0.0), where, "hop_latency", least=0.0),
+            hop_latency=_hop_latency(content.get("hop_latency", 0.0), where),
             routing=_text(content["routing"], where, "routing") if "routing" in content else "",
             name=name,
         )
@@ -100,6 +101,8 @@ def to_dict(topology: Topology) -> dict[str, Any]:
         sizes = {"extents": list(topology.extents)}
     found = {"kind": topology.kind, "source": topology.name or "stated", **sizes}
     found |= {name: getattr(topology, name) for name in ("link_bandwidth", "adapters", "hop_latency")}
+    if isinstance(topology.hop_latency, Piecewise):
+        found["hop_latency"] = topology.hop_latency.to_dict()
     if topology.tapers:
         found["taper"] = [{"at_least": low, "at_most": high} for low, high in topology.tapers]
     for name in ("message_rate", "routing"):
@@ -126,6 +129,12 @@ def _tapers(value: object, where: str) -> tuple[Taper, ...]:
         else:
             found.append((_number(each, where, "taper"),) * 2)
     return tuple(found)
+
+
+def _hop_latency(value: object, where: str) -> float | Piecewise:
+    if isinstance(value, Mapping):
+        return Piecewise.from_dict(value, f"{where}.hop_latency")
+    return _number(value, where, "hop_latency", least=0.0)
 
 
 def _number(value: object, where: str, key: str, least: float | None = None) -> float:

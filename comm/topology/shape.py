@@ -15,6 +15,7 @@ from typing import Literal
 
 import numpy as np
 
+from ranksight.comm.network import Piecewise
 from ranksight.core.arrays import Array, Index, Ints
 from ranksight.core.errors import InputError
 
@@ -61,7 +62,8 @@ class Topology:
     Dragonfly: of a group. Empty where not known."""
     adapters: int = 1  # of a node; its ranks share them
     message_rate: float | None = None  # messages a second of an adapter
-    hop_latency: float = 0.0  # seconds of each switch beyond those between neighbours
+    hop_latency: float | Piecewise = 0.0
+    """Seconds of each switch beyond those between neighbours: a number, of one crossing, or as measured by size."""
     routing: str = ""  # dragonfly: ``minimal`` (one link between two groups carries their messages) or ``adaptive``
     name: str = ""
     end: End = "middle"  # which end of the tapers' intervals holds
@@ -87,7 +89,8 @@ class Topology:
                 refuse(f"taper {low:g} to {high:g} leaves a cut without bandwidth", "give numbers above 0, rising")
         if self.tapers and len(self.tapers) != self._tapered:
             refuse(f"{len(self.tapers)} tapers for {self._tapered} cuts", "give one for each")
-        if self.adapters < 1 or self.hop_latency < 0 or (self.message_rate is not None and not self.message_rate > 0):
+        slow = self.hop_latency if isinstance(self.hop_latency, float | int) else 0.0
+        if self.adapters < 1 or slow < 0 or (self.message_rate is not None and not self.message_rate > 0):
             refuse("adapters, message_rate or hop_latency is out of range", "give numbers above 0")
         if self.routing not in ("", "minimal", "adaptive"):
             refuse(f"routing {self.routing!r}", "give minimal or adaptive, or leave it out where unknown")

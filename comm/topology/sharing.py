@@ -11,10 +11,12 @@ import numpy as np
 from ranksight.comm.topology.shape import Routes
 from ranksight.core.arrays import Array, Ints
 
-MOST_ENDS = 24
-"""Times at which messages end that are followed one by one; later ones keep their rate."""
-MOST_STARTS = 48
-"""Different times at which messages begin."""
+TOGETHER = 0.01
+"""Part of the longest message's time in which rates stay as they are while messages end."""
+MOST_STARTS = 32
+"""Different times at which messages that share links begin."""
+MOST_TURNS = 8
+"""How often messages are grouped again by the times that they take."""
 NEAR = 1e-9
 """Relative difference of times that are one."""
 
@@ -31,11 +33,15 @@ def fair_rates(routes: Routes, limit: Array) -> Array:
         share = np.where(users > 0, left / np.maximum(users, 1), np.inf)
         of = np.full(len(rate), np.inf)
         np.minimum.at(of, message, share[link])
-        narrow = float(share.min())
-        alone = (rate <= narrow * (1 + NEAR)) & np.isfinite(of)
-        done = alone if alone.any() else of <= narrow * (1 + NEAR)
-        if not alone.any():
-            rate[done] = narrow
+        # What a link leaves for each of its messages never falls: those that can take no more than that are done.
+        done = (rate <= of * (1 + NEAR)) & np.isfinite(of)
+        if not done.any():
+            # So are all messages of a link that is the busiest of each of them.
+            least = np.full(len(left), np.inf)
+            np.minimum.at(least, link, of[message])
+            busiest = (least >= share * (1 - NEAR))[link]
+            done[message[busiest]] = True
+            rate[done] = of[done]
         ends = done[message]
         left = np.maximum(left - np.bincount(link[ends], weights=rate[message[ends]], minlength=len(left)), 0.0)
         message, link = message[~ends], link[~ends]
@@ -50,34 +56,39 @@ def shared_seconds(routes: Routes, volume: Array, limit: Array, begin: Array | N
     """
     used, link = np.unique(routes.link, return_inverse=True)
     routes = Routes(routes.message, link.reshape(-1), routes.capacity[used])
-    left, now, last = np.asarray(volume, dtype=float).copy(), 0.0, MOST_ENDS
-    starts = np.zeros(len(left))
-    if begin is not None and len(left) and np.ptp(begin) > 0:
-        step = float(np.ptp(begin)) / MOST_STARTS
-        starts, last = np.floor((begin - begin.min()) / step) * step, 3 * MOST_STARTS
-    seconds, todo = np.zeros(len(left)), left > 0
-    for turn in range(last):
-        if not todo.any():
-            break
-        at = np.flatnonzero(todo & (starts <= now * (1 + NEAR)))
-        later = starts[todo & (starts > now * (1 + NEAR))]
+    left = np.asarray(volume, dtype=float).copy()
+    starts = np.zeros(len(left)) if begin is None else _starts(begin)
+    seconds, todo, longest = np.zeros(len(left)), left > 0, 0.0
+    now = float(starts.min(initial=0.0))
+    while todo.any():
+        begun = starts <= now
+        at, later = np.flatnonzero(todo & begun), starts[todo & ~begun]
         if not len(at):
             now = float(later.min())
             continue
         number = np.full(len(left), -1)
         number[at] = np.arange(len(at))
-        mine = number[routes.message] >= 0
-        part = Routes(number[routes.message[mine]], routes.link[mine], routes.capacity)
+        under_way = number[routes.message] >= 0
+        part = Routes(number[routes.message[under_way]], routes.link[under_way], routes.capacity)
         rate = fair_rates(part, limit[at])
         lasts = left[at] / rate
-        step = float(lasts.min()) * (1 + NEAR) if turn < last - 1 else np.inf
-        step = min(step, float(later.min()) - now) if len(later) else step
-        ended = lasts <= step
-        seconds[at[ended]] = now + lasts[ended] - starts[at[ended]]
-        left[at[~ended]] -= rate[~ended] * min(step, float(lasts.max()))
+        longest = max(longest, float(lasts.max()))
+        step = max(float(lasts.min()) * (1 + NEAR), TOGETHER * longest)
+        now, before = (min(now + step, float(later.min())) if len(later) else now + step), now
+        ended = lasts <= now - before
+        seconds[at[ended]] = before + lasts[ended] - starts[at[ended]]
+        left[at[~ended]] -= rate[~ended] * (now - before)
         todo[at[ended]] = False
-        now += step
-    return np.where(todo, volume / limit, seconds)
+    return seconds
+
+
+def _starts(begin: Array) -> Array:
+    """Times at which messages begin, no more than :data:`MOST_STARTS` different ones, from 0."""
+    since = begin - begin.min(initial=np.inf)
+    if len(np.unique(since)) <= MOST_STARTS:
+        return np.asarray(since)
+    step = float(since.max()) / MOST_STARTS
+    return np.asarray(np.floor(since / step) * step)
 
 
 def overlapping(begin: Array, seconds: Array) -> Ints:
@@ -87,3 +98,25 @@ def overlapping(begin: Array, seconds: Array) -> Ints:
     group = np.zeros(len(begin), dtype=np.int64)
     group[order[1:]] = np.cumsum(begin[order][1:] > ends[:-1])
     return group
+
+
+def seconds_from(routes: Routes, volume: Array, limit: Array, begin: Array) -> Array:
+    """:func:`shared_seconds` of messages of which not all are under way at the same time: those that are, together."""
+    narrowest = np.asarray(limit, dtype=float).copy()
+    np.minimum.at(narrowest, routes.message, routes.capacity[routes.link])
+    seconds: Array = np.asarray(volume / narrowest)
+    known = 0
+    for _ in range(MOST_TURNS):
+        groups = overlapping(begin, seconds)
+        if (several := int(groups.max(initial=-1)) + 1) == known:
+            break
+        # Messages that share links take longer, and may come upon later ones.
+        known, order = several, np.argsort(groups, kind="stable")
+        for at in np.split(order, np.flatnonzero(np.diff(groups[order])) + 1):
+            if len(at) > 1:
+                number = np.full(len(volume), -1)
+                number[at] = np.arange(len(at))
+                inside = number[routes.message] >= 0
+                part = Routes(number[routes.message[inside]], routes.link[inside], routes.capacity)
+                seconds[at] = shared_seconds(part, volume[at], limit[at], begin[at])
+    return seconds

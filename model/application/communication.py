@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +32,7 @@ from ranksight.model.application.network import Network
 from ranksight.model.application.thresholds import Call, Key, calls, crossed
 from ranksight.model.messages.message_model import Messages
 from ranksight.model.messages.table import MessageTable, typical_row
-from ranksight.model.messages.times import MOST_RANKS, times_of_tables
+from ranksight.model.messages.times import MOST_RANKS, times_of_volumes
 from ranksight.model.plaindata import Stored
 from ranksight.model.priors import COMMUNICATION_UNKNOWN, UNSEEN
 from ranksight.model.quantity import TAIL
@@ -52,8 +52,8 @@ VOLUMES = ("bytes", "low", "high")
 """The volume of a row that each of them takes."""
 SENT = ("messages", "bytes_sent")
 """Series of the functions: calls and bytes."""
-Price = Callable[..., list[list[dict[tuple[str, str], float]]]]
-"""Seconds of message tables: :func:`ranksight.model.messages.times.times_of_tables`, or fitted forms."""
+Price = Callable[[Sequence[tuple[MessageTable, str]]], list[dict[tuple[str, str], float]]]
+"""Seconds of message tables with one of their volumes: on a network (:func:`_price`), or by fitted forms."""
 
 
 @dataclass(frozen=True)
@@ -184,16 +184,16 @@ class Communication(Stored):
         """Times of the operations of one kind, or of all, as `price` has them."""
         rows, shape = self.functions.rows, sent.by_rank.shape
 
-        def seconds(tables: Sequence[Ends]) -> Array:
-            """Values and ends of the interval, (3, o, tables)."""
-            of_ends = zip(zip(*tables, strict=True), VOLUMES, strict=True)
-            each = [price([table.having(kind, kind_of) for table in end], volumes=(volume,)) for end, volume in of_ends]
-            return np.array([[[of.get(key, 0.0) for (of,) in end] for key in self._keys] for end in each])
-
-        ends = seconds(sent.tables)
-        if sent.beyond:
-            typical, nearest = (seconds(tables) for tables in zip(*sent.beyond.values(), strict=True))
-            ends[..., list(sent.beyond)] *= ratio(typical, nearest, 1.0)
+        typical, nearest = zip(*sent.beyond.values(), strict=True) if sent.beyond else ((), ())
+        each = (*sent.tables, *typical, *nearest)
+        tables = [[table.having(kind, kind_of) for table in ends] for ends in each]
+        priced = price([pair for ends in tables for pair in zip(ends, VOLUMES, strict=True)])
+        # Values and ends of the interval, (3, o, tables).
+        ends = np.array([[of.get(key, 0.0) for of in priced] for key in self._keys])
+        ends = ends.reshape(len(self._keys), -1, len(VOLUMES)).transpose(2, 0, 1)
+        k, beyond = len(sent.tables), len(sent.beyond)
+        ends, typical_seconds, nearest_seconds = np.split(ends, [k, k + beyond], axis=2)
+        ends[..., list(sent.beyond)] *= ratio(typical_seconds, nearest_seconds, 1.0)
         value, lower, upper = ends
         counts = sent.counts
         status, reason = np.full(shape, forecast.OK, dtype=np.intp), np.full(shape, "", dtype=object)
@@ -236,7 +236,7 @@ class Communication(Stored):
     @property
     def _forms(self) -> Price:
         assert self.forms is not None
-        return self.forms.times_of_tables
+        return self.forms.times_of_volumes
 
     def exchanged(self, points: Array, network: Network | None) -> Exchanged:
         """What the operations take in the program at `points` (k, m): BF_comm times their time on `network`, or by the
@@ -282,8 +282,21 @@ class Communication(Stored):
 
     def calls(self, points: Array, network: Network) -> list[dict[Key, Call]]:
         """A call of each operation at `points` (k, m), with the way that it goes."""
-        fabric, choice = network.fabric(), network.choice()
-        return [calls(value, fabric, choice) for value, *_ in self._sent(points).tables]
+        return calls([value for value, *_ in self._sent(points).tables], network.fabric(), network.choice())
+
+    def _calls_of_runs(self, network: Network) -> list[dict[Key, Call]]:
+        """:meth:`calls` of the configurations traced, on the fewest ranks first; of the network asked for last it is
+        remembered."""
+        assert self.points is not None
+        if self._last.get("network") is not network:
+            ranks = self.points[:, self.functions.fitted.parameters.index("ranks")]
+            runs = self.calls(self.points[np.argsort(ranks, kind="stable")], network)
+            self._last.update(network=network, runs=runs)
+        return cast(list[dict[Key, Call]], self._last["runs"])
+
+    @cached_property
+    def _last(self) -> dict[str, object]:
+        return {}
 
     def _crossing(
         self, network_times: Forecast, sent: Sent, network: Network
@@ -294,13 +307,12 @@ class Communication(Stored):
         """
         if self.points is None:
             return network_times, ()
-        ranks = self.functions.fitted.parameters.index("ranks")
-        runs = self.calls(self.points[np.argsort(self.points[:, ranks], kind="stable")], network)
-        fabric, choice = network.fabric(), network.choice()
+        runs = self._calls_of_runs(network)
+        fabric = network.fabric()
         lower, upper, texts = network_times.lower.copy(), network_times.upper.copy(), []
         places = {key: at for at, key in enumerate(self._keys)}
-        for k, (table, *_) in enumerate(sent.tables):
-            crossings = crossed(runs, calls(table, fabric, choice), fabric)
+        for k, target in enumerate(calls([value for value, *_ in sent.tables], fabric, network.choice())):
+            crossings = crossed(runs, target, fabric)
             texts.append(tuple(one.text(BETWEEN.join(key)) for key, one in crossings.items()))
             for key, one in crossings.items():
                 if len(network.ways(kind_of(key[1]))) == 1 and key in places:
@@ -342,8 +354,14 @@ class Communication(Stored):
 
 
 def _price(
-    tables: Sequence[MessageTable], volumes: Sequence[str], fabric: Fabric, choice: Choice
-) -> list[list[dict[tuple[str, str], float]]]:
+    asked: Sequence[tuple[MessageTable, str]], fabric: Fabric, choice: Choice
+) -> list[dict[tuple[str, str], float]]:
     """Seconds of message tables; at the ends of the volumes' intervals those of the network's shape hold too."""
-    ends: dict[str, End] = {"low": "fast", "high": "slow"}
-    return times_of_tables(tables, fabric.at(ends.get(volumes[0], "middle")), choice, volumes)
+    if fabric.topology is None or not fabric.topology.uncertain:
+        return times_of_volumes(asked, fabric, choice)
+    ends: dict[str, End] = {"bytes": "middle", "low": "fast", "high": "slow"}
+    priced = {
+        volume: iter(times_of_volumes([one for one in asked if one[1] == volume], fabric.at(end), choice))
+        for volume, end in ends.items()
+    }
+    return [next(priced[volume]) for _, volume in asked]

@@ -30,12 +30,10 @@ class Forms:
 
     costs: Mapping[str, FittedCost]
 
-    def times_of_tables(
-        self, tables: Sequence[MessageTable], volumes: Sequence[str]
-    ) -> list[list[dict[tuple[str, str], float]]]:
+    def times_of_volumes(self, asked: Sequence[tuple[MessageTable, str]]) -> list[dict[tuple[str, str], float]]:
         """Seconds of every kernel's operation, the mean over ranks, as
-        :func:`ranksight.model.messages.times.times_of_tables` has them of the slowest; 0 where it has no form."""
-        return [[self._times(table, volume) for volume in volumes] for table in tables]
+        :func:`ranksight.model.messages.times.times_of_volumes` has them of the slowest; 0 where it has no form."""
+        return [self._times(table, volume) for table, volume in asked]
 
     def _times(self, table: MessageTable, volume: str) -> dict[tuple[str, str], float]:
         seconds: dict[tuple[str, str], float] = {}

@@ -48,14 +48,19 @@ class Crossed:
         return f"{operation}: {self.was} in the runs, {self.now} at the target"
 
 
-def calls(table: MessageTable, fabric: Fabric, choice: Choice) -> dict[Key, Call]:
-    """A call of each kernel's operation that takes time."""
-    result = {}
-    for key, (ranks, size) in calls_of(table).items():
-        name = operation_name(key[1])
-        if name in OPERATIONS or name in SENDS:
-            seconds = float(cost(name, ranks, size, fabric, choice))
-            result[key] = Call(ranks, size, seconds, _way(name, ranks, size, fabric, choice))
+def calls(tables: Sequence[MessageTable], fabric: Fabric, choice: Choice) -> list[dict[Key, Call]]:
+    """A call of each kernel's operation that takes time, for each table."""
+    result: list[dict[Key, Call]] = [{} for _ in tables]
+    asked: dict[str, list[tuple[int, Key, int, float]]] = {}
+    for at, table in enumerate(tables):
+        for key, (ranks, size) in calls_of(table).items():
+            asked.setdefault(operation_name(key[1]), []).append((at, key, ranks, size))
+    for name, each in asked.items():
+        if name not in OPERATIONS and name not in SENDS:
+            continue
+        seconds = cost(name, [ranks for *_, ranks, _ in each], [size for *_, size in each], fabric, choice)
+        for (at, key, ranks, size), one in zip(each, seconds.tolist(), strict=True):
+            result[at][key] = Call(ranks, size, one, _way(name, ranks, size, fabric, choice))
     return result
 
 

@@ -191,10 +191,16 @@ class _Builder:
         rows = [
             row for row in self._rows(place.kernel, place.operation) if row.comm_size or len(self.order.places) == 1
         ]
+        # Those of the communicators that had as many ranks in the traced run, where several kinds are distinguished.
+        traced = [row for row in rows if row.communicator and row.communicator.at(self.order.ranks) == place.comm_size]
+        rows = traced or rows
         if not rows:
             return
         before = sum(
-            1 for other in self.order.places if (other.kernel, other.operation) == (place.kernel, place.operation)
+            1
+            for other in self.order.places
+            if (other.kernel, other.operation) == (place.kernel, place.operation)
+            and (not traced or other.comm_size == place.comm_size)
         )
         call, count = _collective(rows, self.table.ranks)
         self.steps.append(count / before)
@@ -231,7 +237,8 @@ def _collective(rows: list[Row], ranks: int) -> tuple[Call, float]:
     # The root of a scatter hands over the blocks of all, the others theirs.
     scatters = name in ("scatter", "scatterv")
     bytes_ = handed * size / (2 * size - 1) if scatters else float(block(name, size, handed))
-    groups = np.arange(ranks) // size
+    known = rows[0].communicator
+    groups = np.arange(ranks) // size if known is None or not rows[0].comm_size else known.groups(ranks)
     return Call("collective", rows[0].kernel, rows[0].operation, groups=groups, size=bytes_), count / ranks
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ranksight.comm.patterns.communicators import CommunicatorSize
 from ranksight.comm.patterns.rule import limited
 from ranksight.core.arrays import Array, Index, Ints
 from ranksight.model.messages.entry import Entry
@@ -49,6 +50,7 @@ class Row:
     to: str  # rules of the partners
     reason: str  # why it cannot be predicted; empty where it can
     tags: str = ""  # tags of the messages, where they distinguish patterns of the operation; otherwise empty
+    communicator: CommunicatorSize | None = None  # which communicators of `comm_size` ranks; None where not known
 
     @property
     def key(self) -> tuple[str, str]:
@@ -131,6 +133,7 @@ def rows_of(entry: Entry, ranks: int, volumes: Forecast, reason: str) -> list[Ro
                 to=entry.explanations[0].text if linked else "",
                 reason=reason,
                 tags=" ".join(map(str, entry.tags)),
+                communicator=entry.communicator,
             )
         )
     return rows

@@ -44,9 +44,18 @@ def times_of_tables(
     `choice`: of collective algorithms; see :func:`ranksight.comm.costs.cost.cost`. `volumes` ("bytes", "low", "high"):
     which of a row's volumes.
     """
-    tables = [_scatters_joined(table) for table in tables]
-    collectives = iter(_collectives(tables, fabric, choice, volumes))
-    return [[_times(table, fabric, volume, next(collectives)) for volume in volumes] for table in tables]
+    times = iter(times_of_volumes([(table, volume) for table in tables for volume in volumes], fabric, choice))
+    return [[next(times) for _ in volumes] for _ in tables]
+
+
+def times_of_volumes(
+    asked: Sequence[tuple[MessageTable, str]], fabric: Fabric, choice: Choice
+) -> list[dict[tuple[str, str], float]]:
+    """:func:`times_of_tables` of tables with the volume that is asked of each."""
+    joined = {id(table): _scatters_joined(table) for table, _ in asked}
+    each = [(joined[id(table)], volume) for table, volume in asked]
+    collectives = _collectives(each, fabric, choice)
+    return [_times(table, fabric, volume, of) for (table, volume), of in zip(each, collectives, strict=True)]
 
 
 def _times(
@@ -80,27 +89,26 @@ def _times(
     return {key: float(times[slowest]) for key, times in seconds.items()}
 
 
-def _collectives(
-    tables: Sequence[MessageTable], fabric: Fabric, choice: Choice, volumes: Sequence[str]
-) -> list[dict[int, Array]]:
-    """Of each table and volume in turn: by number of the row, seconds (ranks,) of the rows that are collectives."""
-    by_table: list[dict[int, Array]] = []
+def _collectives(each: Sequence[tuple[MessageTable, str]], fabric: Fabric, choice: Choice) -> list[dict[int, Array]]:
+    """Of each table and volume: by number of the row, seconds (ranks,) of the rows that are collectives."""
+    by_table: list[dict[int, Array]] = [{} for _ in each]
     asked: dict[str, list[tuple[dict[int, Array], int, Row, int, Array, Index]]] = {}
-    for table in tables:
-        names = [(at, row, operation_name(row.operation)) for at, row in enumerate(table.rows)]
-        rows = [(at, row, name) for at, row, name in names if name in OPERATIONS]
-        for volume in volumes:
-            by_table.append({})
-            for at, row, name in rows:
-                sizes, back = np.unique(ratio(getattr(row, volume), row.count, 0.0), return_inverse=True)
+    for (table, volume), target in zip(each, by_table, strict=True):
+        for at, row in enumerate(table.rows):
+            if (name := operation_name(row.operation)) in OPERATIONS:
+                sizes, back = ratio(getattr(row, volume), row.count, 0.0), np.zeros(1, dtype=np.intp)
+                if len(sizes) > 1:
+                    sizes, back = np.unique(sizes, return_inverse=True)
                 size = row.comm_size or table.ranks
-                asked.setdefault(name, []).append((by_table[-1], at, row, size, sizes, back.reshape(-1)))
-    for name, each in asked.items():
-        lengths = [len(sizes) for *_, sizes, _ in each]
-        ranks = np.repeat([size for _, _, _, size, _, _ in each], lengths)
-        sizes = np.concatenate([sizes for *_, sizes, _ in each])
-        seconds = np.split(cost(name, ranks, block(name, ranks, sizes), fabric, choice), np.cumsum(lengths)[:-1])
-        for (target, at, row, _, _, back), one in zip(each, seconds, strict=True):
+                asked.setdefault(name, []).append((target, at, row, size, sizes, back.reshape(-1)))
+    for name, rows in asked.items():
+        lengths = [len(sizes) for *_, sizes, _ in rows]
+        ranks = np.repeat([size for _, _, _, size, _, _ in rows], lengths)
+        sizes = np.concatenate([sizes for *_, sizes, _ in rows])
+        # Ends of an interval are often one value, and a call costs as much however often it is asked for.
+        different, where = np.unique(np.stack([ranks, block(name, ranks, sizes)]), axis=1, return_inverse=True)
+        every = cost(name, different[0], different[1], fabric, choice)[where.reshape(-1)]
+        for (target, at, row, _, _, back), one in zip(rows, np.split(every, np.cumsum(lengths)[:-1]), strict=True):
             target[at] = np.asarray(row.count * one[back])
     return by_table
 
@@ -208,9 +216,7 @@ def _over_links(
     last = np.zeros(int(source.max()) + 1)
     np.maximum.at(last, source, seconds)
     part = ratio(volume, np.bincount(source, weights=volume)[source], 0.0)
-    return ratio(last[source] * part, count, 0.0), np.asarray(
-        shape.hop_latency * shape.hops(sender_node, receiver_node), dtype=float
-    )
+    return ratio(last[source] * part, count, 0.0), fabric.switching(size, shape.hops(sender_node, receiver_node))
 
 
 def sharing_pairs(source: Ints, near: Ints, far: Ints, volume: Array) -> Array:

@@ -10,7 +10,8 @@ import pytest
 from ranksight.comm.costs.cost import cost
 from ranksight.comm.costs.fabric import Fabric
 from ranksight.comm.network import NetworkParameters, Piecewise
-from ranksight.comm.replay.machine import replay
+from ranksight.comm.replay.collectives import rounds_of
+from ranksight.comm.replay.machine import Laid, replay
 from ranksight.comm.replay.path import critical_path
 from ranksight.comm.replay.program import Call, Channel, Program
 from ranksight.comm.replay.wires import slower
@@ -235,3 +236,75 @@ def test_what_a_step_sends_the_next_one_receives():
     found = replay(program, FLAT)
     assert found.time == pytest.approx(steps * work + (steps - 1) * (LATENCY + 100 * G))
     assert critical_path(found).latencies == steps - 1
+
+
+def stencil(ranks: int, work: np.ndarray, lag: int, steps: int) -> Program:
+    """A periodic line of ranks with both neighbours, and a sum."""
+    rank = np.arange(ranks)
+    source, target = np.tile(rank, 2), np.concatenate([(rank + 1) % ranks, (rank - 1) % ranks])
+    calls = [Call(what, "halo", channel=0) for what in ("post", "send", "receive", "complete")]
+    calls = [Call("compute", "halo", seconds=work), *calls]
+    calls.append(Call("collective", "sum", "MPI_Allreduce", groups=all_of(ranks), size=8.0))
+    channel = Channel(source, target, np.full(2 * ranks, 3e4), lag)
+    return Program(ranks, tuple(calls[: 6 - lag]), (channel,), steps)
+
+
+@pytest.mark.parametrize(
+    ("lag", "uneven", "repeats"), [(0, 0.0, True), (0, 0.2, True), (1, 0.0, True), (1, 0.2, False)]
+)
+def test_steps_that_repeat_are_what_they_are_one_by_one(lag, uneven, repeats):
+    """Where each step states what ranks compute, all steps are replayed."""
+    steps, ranks = 12, 9
+    work = 1e-4 * (1 + uneven * np.sin(np.arange(ranks)))
+    short = replay(stencil(ranks, work, lag, steps), FLAT)
+    every = replay(stencil(ranks, np.tile(work, (steps, 1)), lag, steps), FLAT)
+    assert (len(short.after) < len(every.after)) == repeats  # two neighbours take turns to wait in the last case
+    assert short.end == pytest.approx(every.end, rel=1e-6)
+    assert short.waiting == pytest.approx(every.waiting, rel=1e-6, abs=1e-12)
+    paths = critical_path(short), critical_path(every)
+    assert paths[0].time == pytest.approx(short.time)
+    assert paths[0].latencies == pytest.approx(paths[1].latencies)
+    assert paths[0].compute == pytest.approx(paths[1].compute)
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_rounds_of_a_ring_are_the_messages_of_a_program_of_as_many_steps(count):
+    ranks, size = 12, 1e3
+    work = np.where(np.arange(ranks) == 7, 1e-3, 0.0)
+    program = collective("allgather", ranks, size, count=count)
+    program = replace(program, calls=(Call("compute", "k", seconds=work), *program.calls))
+    messages = ring(ranks, size, "post", "send", "receive", steps=count * (ranks - 1))
+    first = np.zeros((messages.steps, ranks))
+    first[0] = work
+    messages = replace(messages, calls=(Call("compute", "k", seconds=first), *messages.calls))
+    assert replay(program, FLAT, {"allgather": "ring"}).end == pytest.approx(replay(messages, FLAT).end)
+
+
+def test_an_algorithm_of_too_many_messages_is_known_by_its_cost_alone():
+    assert rounds_of("alltoall", "pairwise", 64, 8.0) is not None
+    assert rounds_of("alltoall", "pairwise", 4096, 8.0) is None
+    assert len(rounds_of("allgather", "ring", 4096, 8.0) or ()) == 1
+
+
+def test_more_latency_of_a_program_that_is_laid_out_is_a_slower_network():
+    link = NetworkParameters.linear(LATENCY, G, eager_limit=20000)
+    fabric, more = Fabric.flat(link), 7e-7
+    program = stencil(8, np.full(8, 1e-4), 0, 3)
+    laid = Laid(program, fabric)
+    slow = replay(program, slower(fabric, latency=more))
+    assert laid.slower(more).replay("openmpi-5.0").time == pytest.approx(slow.time)
+    # Messages that wait for their receiver cross three times, those of the sum once.
+    assert slow.time - laid.replay("openmpi-5.0").time == pytest.approx(3 * (3 + 3) * more)
+
+
+def test_bytes_that_come_later_over_switches_take_what_others_left():
+    """The adapter of the sender is busy from the first byte to the last: two messages take twice the time of one."""
+    size, extra = 1e5, 1e-5
+    for hop_latency in (extra / 2, Piecewise((0,), (extra / 2,), (0.0,))):
+        shape = Topology("fat tree", (2, 8), 1 / G, ((1.0, 1.0),), hop_latency=hop_latency)
+        source, target = np.array([0, 0]), np.array([1, 4])
+        calls = tuple(Call(what, "k", channel=0) for what in ("post", "send", "receive"))
+        program = Program(8, calls, (Channel(source, target, np.full(2, size)),))
+        result = replay(program, Fabric(None, FLAT.far, 1, topology=shape))
+        assert result.end[4] == pytest.approx(LATENCY + 2 * size * G)
+        assert result.end[1] == pytest.approx(LATENCY + 2 * size * G - extra)

@@ -9,11 +9,11 @@ import pytest
 
 from ranksight.comm.costs.cost import cost
 from ranksight.comm.costs.fabric import Fabric
-from ranksight.comm.network import NetworkParameters
+from ranksight.comm.network import NetworkParameters, Piecewise
 from ranksight.comm.topology.described import from_dict, load, names, to_dict
 from ranksight.comm.topology.places import read_places
 from ranksight.comm.topology.shape import Routes, Topology
-from ranksight.comm.topology.sharing import fair_rates, overlapping, shared_seconds
+from ranksight.comm.topology.sharing import fair_rates, overlapping, seconds_from, shared_seconds
 from ranksight.core.errors import InputError
 from ranksight.model.messages.table import MessageTable, Row
 from ranksight.model.messages.times import times_of_tables
@@ -77,6 +77,27 @@ def test_rates_rise_when_others_end():
     assert shared_seconds(routes, np.array([1.0, 3.0]), np.full(2, np.inf)) == pytest.approx([2.0, 4.0])
 
 
+@pytest.mark.parametrize("messages", [40, 400])
+def test_all_of_many_messages_on_a_link_end_when_the_bytes_before_them_have_passed(messages):
+    volume = np.arange(1.0, messages + 1)
+    routes = Routes(np.arange(messages), np.zeros(messages, dtype=np.int64), np.array([1.0]))
+    # While k are left, each has a k-th of the link.
+    ends = np.cumsum(messages - np.arange(messages))
+    seconds = shared_seconds(routes, volume, np.full(messages, np.inf))
+    assert seconds == pytest.approx(ends, abs=0.03 * ends[-1])
+
+
+def test_a_link_that_messages_come_to_one_after_the_other_stays_busy():
+    """Each comes before the one before it has passed: those that wait come upon ever more others."""
+    messages = 100
+    routes = Routes(np.arange(messages), np.zeros(messages, dtype=np.int64), np.array([1.0]))
+    begin = 0.7 * np.arange(messages)
+    seconds = seconds_from(routes, np.ones(messages), np.ones(messages), begin)
+    assert (begin + seconds).max() == pytest.approx(messages, rel=0.05)
+    # Where each has passed before the next comes, none waits.
+    assert seconds_from(routes, np.ones(messages), np.ones(messages), 2 * begin) == pytest.approx(np.ones(messages))
+
+
 def test_messages_apart_in_time_do_not_share():
     assert overlapping(np.array([0.0, 5.0, 0.5, 5.5]), np.ones(4)).tolist() == [0, 1, 0, 1]
 
@@ -125,6 +146,15 @@ def test_latency_of_switches_and_message_rate_act():
     barrier = [float(cost("barrier", 64, 0, on, {"barrier": "dissemination"})) for on in (fabric, LINK)]
     assert barrier[0] - barrier[1] == pytest.approx(6 * 2e-6)  # six rounds, two switches more
     assert float(fabric.far.spacing(0.0, 1)) == pytest.approx(1e-5)
+
+
+def test_a_message_that_waits_for_its_receiver_crosses_switches_three_times():
+    measured = Piecewise((0, 1000), (1e-6, 5e-6), (0.0, 0.0))
+    sizes, link = np.array([10.0, 2000.0]), NetworkParameters.linear(1e-6, 1 / RATE, eager_limit=1000)
+    for hop_latency, seconds in ((1e-6, [2e-6, 6e-6]), (measured, [2e-6, 10e-6])):
+        shape = Topology("fat tree", (8, 64), RATE, ((1.0, 1.0),), hop_latency=hop_latency)
+        assert from_dict(to_dict(shape)).hop_latency == hop_latency
+        assert Fabric(None, link, 1, topology=shape).switching(sizes, 2) == pytest.approx(seconds)
 
 
 def test_unknown_taper_is_an_interval():

@@ -221,6 +221,22 @@ def test_sizes_of_communicators(seen: dict[int, list[int]], wanted: list[str]) -
 
 def test_sizes_without_an_equation() -> None:
     assert communicator_sizes({4: [3], 8: [5], 16: [11]}) == [UNKNOWN]
+
+
+@pytest.mark.parametrize(
+    ("size", "groups"),
+    [
+        (CommunicatorSize("ranks"), [0] * 8),
+        (CommunicatorSize("constant", 2), [0, 0, 1, 1, 2, 2, 3, 3]),
+        (CommunicatorSize("ranks /", 2), [0, 0, 0, 0, 1, 1, 1, 1]),
+        (CommunicatorSize("x of a 2-d grid"), [0, 1, 0, 1, 0, 1, 0, 1]),  # 4 x 2 ranks
+        (CommunicatorSize("y of a 2-d grid"), [0, 0, 1, 1, 2, 2, 3, 3]),
+        (CommunicatorSize("x x z of a 3-d grid"), [0, 0, 1, 1, 0, 0, 1, 1]),
+    ],
+)
+def test_ranks_of_a_communicator_are_those_of_a_line_of_the_grid(size, groups):
+    assert size.groups(8).tolist() == groups
+    assert set(np.bincount(size.groups(8))) == {size.at(8)}
     with pytest.raises(InputError):
         CommunicatorSize("elsewhere")
 

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from ranksight.analysis.diagnosis.critical import PathShares, path_shares
-from ranksight.analysis.diagnosis.network import diagnose_network
 from ranksight.comm.replay.machine import CAUSES
 from ranksight.core.arrays import Array
 from ranksight.core.errors import RanksightError
@@ -52,7 +51,7 @@ def build(context: Context) -> dict[str, Any] | None:
             "waiting": "Waiting over ranks by its cause, mean over ranks",
         },
         "at": place(RANKS, float(shares.ranks[-1])),
-        "sentences": _sentences(context, shares),
+        "sentences": _sentences(shares),
         "heads": ["ranks", *(name for name, *_ in [*path, *waits])],
         "rows": [
             [in_full(count), *(percent(float(part[k])) for *_, part in [*path, *waits])]
@@ -62,10 +61,10 @@ def build(context: Context) -> dict[str, Any] | None:
     }
 
 
-def _sentences(context: Context, shares: PathShares) -> list[str]:
+def _sentences(shares: PathShares) -> list[str]:
     """The diagnosis at the most ranks that were replayed."""
     try:
-        return [micro(text) for text in diagnose_network(context.model, shares.points[-1]).sentences()]
+        return [micro(text) for text in shares.last.diagnosis().sentences()]
     except RanksightError:
         return []
 
