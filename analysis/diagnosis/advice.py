@@ -68,10 +68,10 @@ def table(
 
 
 def growing(scaling: pd.DataFrame, ranks: int) -> list[Row]:
-    """One row a kernel that is named for its growth with the ranks."""
+    """One row a kernel that is named for its growth with the ranks, of which it may keep what is allowed."""
     rows = []
     for row in scaling[scaling["named"]].to_dict("records"):
-        gain = row["share"] * (1 - 1 / row["growth"])
+        gain = row["share"] * (1 - min(row["allowed"] / row["growth"], 1.0))
         text = f"grows with the ranks from {row['at']:.0f} on: {times_as_long(row)} at {ranks}"
         rows.append(("growth", str(row["kernel"]), gain, text))
     return rows

@@ -54,8 +54,8 @@ def savings(causes: Causes, computing: Array, whole: Array) -> Array:
 def table(evidence: Evidence, causes: Causes) -> pd.DataFrame:
     """Verdicts of all kernels at all configurations, the largest kernels of each configuration first.
 
-    One column a parameter, then ``kernel``; ``time``, ``lower``, ``upper`` (s a rank on the wall, computing's
-    interval), ``share`` (of the program's time); ``verdict``, ``chance`` (of the verdict's side against the other, NaN
+    One column a parameter, then ``kernel``; ``time``, ``lower``, ``upper`` (s a rank on the wall and
+    its interval), ``share`` (of the program's time); ``verdict``, ``chance`` (of the verdict's side against the other, NaN
     where messages or imbalance lead), ``level`` (that stalls the kernel most, where memory does); the shares of the
     kernel's time ``compute``, ``L2``, ``L3``, ``memory``, ``communication``, ``imbalance``, ``unknown`` and for each
     ``<cause>_low`` and ``<cause>_high`` (90 %); ``cpi``, ``bf_mem``, ``in_flight`` (loads in flight at the level),
@@ -73,7 +73,7 @@ def table(evidence: Evidence, causes: Causes) -> pd.DataFrame:
         cpi = np.where(evidence.instructions > 0, cycles / evidence.instructions, np.nan)
         share = ratio(whole, sums, 0.0)
     verdict = causes.verdict
-    waited = evidence.imbalance + evidence.communication
+    low, high = evidence.whole_ends
     columns: dict[str, object] = {
         name: np.repeat(evidence.points[:, at], count) for at, name in enumerate(evidence.parameters)
     }
@@ -82,7 +82,7 @@ def table(evidence: Evidence, causes: Causes) -> pd.DataFrame:
         return values.T.reshape(-1)
 
     columns["kernel"] = np.tile(np.array(evidence.kernels, dtype=object), k)
-    columns |= {"time": flat(whole), "lower": flat(evidence.low + waited), "upper": flat(evidence.high + waited)}
+    columns |= {"time": flat(whole), "lower": flat(low), "upper": flat(high)}
     columns |= {"share": flat(share), "verdict": np.array(VERDICTS, dtype=object)[flat(verdict)]}
     columns |= {"chance": flat(causes.chance)}
     stalled = causes.share[1:4].sum(axis=0) > 0

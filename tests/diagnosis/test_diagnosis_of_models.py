@@ -145,7 +145,7 @@ def test_the_verb_fits_a_screen_and_names_the_bug(file: str, capsys: pytest.Capt
     said = capsys.readouterr().out.splitlines()
     assert max(map(len, said[:-1])) <= 80
     assert any(line.strip().startswith("search grows from") for line in said)
-    assert any("search becomes the largest above" in line and "90%" in line for line in said)
+    assert any("search becomes the largest kernel above" in line and "90%" in line for line in said)
     assert any(line.strip().startswith("growth: search") for line in said)
     assert said[-1].startswith("next: ranksight ")
     assert main(["diagnose", file, "--quiet"]) == 0
