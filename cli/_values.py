@@ -99,7 +99,9 @@ def parse(parser: Parser, arguments: Sequence[str]) -> argparse.Namespace:
 def _listed(parser: Parser, arguments: Sequence[str], others: Iterable[tuple[str, str | None]]) -> None:
     """Raise UsageError where numbers follow the value of a parameter as words of their own, as in ``--ranks 32 64``."""
     for option, text in others:
-        starts = [at + (2 if word == option else 1) for at, word in enumerate(arguments) if word.split("=")[0] == option]
+        starts = [
+            at + (2 if word == option else 1) for at, word in enumerate(arguments) if word.split("=")[0] == option
+        ]
         numbers = re.compile(rf"{_END},?|,")
         if words := list(itertools.takewhile(numbers.fullmatch, arguments[starts[0] :] if text else ())):
             line = ",".join(word.strip(",") for word in (text or "", *words) if word.strip(","))

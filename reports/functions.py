@@ -172,7 +172,8 @@ def listing(rows: list[dict[str, Any]], form: str, parameters: tuple[str, ...]) 
         Of :func:`functions`; those without an answer, and without weight in their metric, are left out.
     form : {"latex", "python"}
         Lines of an ``align`` environment (package amsmath), or a module of functions of `parameters` in SI units. What
-        follows the grid of the ranks has no expression of the parameters: Python names it in a comment.
+        is not of the parameters alone, as of the grid of the ranks, has no such expression: Python names it in a
+        comment.
     """
     kept = [row for row in sorted(rows, key=_order) if row["status"] == "ok" and row["formula"] != "none"]
     kept = [row for row in kept if row["share"] > 0 or row["kernel"] == WHOLE] or kept
@@ -184,7 +185,7 @@ def listing(rows: list[dict[str, Any]], form: str, parameters: tuple[str, ...]) 
     lines = [
         '"""The function of each series that is nearest to what predict answers, with its largest difference."""',
         "",
-        "from math import log2",
+        "from math import ceil, floor, log2",
     ]
     seen: Counter[str] = Counter()
     for row in kept:
@@ -196,7 +197,7 @@ def listing(rows: list[dict[str, Any]], form: str, parameters: tuple[str, ...]) 
         seen[name] += 1
         name += f"_{seen[name]}" if seen[name] > 1 else ""
         function = f"def {name}({arguments}):\n    {what!r}\n    return {text}"
-        lines.append("\n\n" + (function if text else f"# {what} follows the grid of the ranks: {row['formula']}"))
+        lines.append("\n\n" + (function if text else f"# {what} is no function of {arguments} alone: {row['formula']}"))
     return "\n".join(lines)
 
 

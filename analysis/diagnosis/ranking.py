@@ -56,8 +56,8 @@ def crossovers(line: Evidence, level: float = 0.9) -> pd.DataFrame:
     probability `level` (NaN where the line ends before it is that sure); ``largest`` (whether it becomes the largest of
     all kernels there, those that only communicate and those whose time has no bounds among them) and ``share`` (of the
     program's time there), those that become the largest first. Where the time of one of them is known within its
-    interval alone, it is reported only if the line ends with the order sure. A kernel takes part from the rank counts on
-    at which it takes time and that time has bounds: one rank sends no messages.
+    interval alone, it is reported only if the line ends with the order sure. A kernel takes part where it takes time
+    and that time has bounds: one rank sends no messages.
     """
     columns = ["kernel", "over", "ranks", "lower", "upper", "largest", "share"]
     known = line.separate[:, None] & line.bounded & (line.whole > 0)

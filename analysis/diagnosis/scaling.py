@@ -8,8 +8,8 @@ hypercubes add a logarithm of the ranks. On a line of rank counts p up to the la
   ranks no longer bring down its time to 1 / sqrt(2);
 - otherwise it *scales*.
 
-Least values, in place of the slope at the last, make a verdict one for a kernel: a step or a dent of the predicted times
-between two rank counts does not turn it.
+Least values, in place of the slope at the last, make a verdict one for a kernel: a step or a dent of the predicted
+times between two rank counts does not turn it.
 """
 
 from __future__ import annotations

@@ -54,9 +54,9 @@ def savings(causes: Causes, computing: Array, whole: Array) -> Array:
 def table(evidence: Evidence, causes: Causes) -> pd.DataFrame:
     """Verdicts of all kernels at all configurations, the largest kernels of each configuration first.
 
-    One column a parameter, then ``kernel``; ``time``, ``lower``, ``upper`` (s a rank on the wall and
-    its interval), ``share`` (of the program's time); ``verdict``, ``chance`` (of the verdict's side against the other, NaN
-    where messages or imbalance lead), ``level`` (that stalls the kernel most, where memory does); the shares of the
+    One column a parameter, then ``kernel``; ``time``, ``lower``, ``upper`` (s a rank on the wall, and the interval),
+    ``share`` (of the program's time); ``verdict``, ``chance`` (of the verdict's side against the other, NaN where
+    messages or imbalance lead), ``level`` (that stalls the kernel most, where memory does); the shares of the
     kernel's time ``compute``, ``L2``, ``L3``, ``memory``, ``communication``, ``imbalance``, ``unknown`` and for each
     ``<cause>_low`` and ``<cause>_high`` (90 %); ``cpi``, ``bf_mem``, ``in_flight`` (loads in flight at the level),
     ``bandwidth_used`` (part of a rank's bandwidth of the level; of memory's where none stalls it); ``change`` and

@@ -65,9 +65,9 @@ class Choice:
     ended: str  # why no more runs are planned: :data:`RUNS`, :data:`BUDGET`, :data:`WORTHLESS` or :data:`NOTHING`
     narrowing: float  # part of the interval's width that all runs together are expected to take away
     remedies: tuple[Remedy, ...] = ()
-    """What else narrows the interval, and these runs, that which helps most first; nothing that hardly helps, and where
-    the targets can be run themselves, no runs that cost more. A network is calibrated once for all programs, whatever it
-    costs."""
+    """What else narrows the interval, and these runs, that which helps most first; nothing that hardly helps, and
+    where the targets can be run themselves, no runs that cost more. A network is calibrated once for all programs,
+    whatever it costs."""
 
     @property
     def settled(self) -> bool:

@@ -40,7 +40,9 @@ def build(context: Context) -> dict[str, Any] | None:
         if np.isfinite(values).all():
             marks = [" ?" if yes and column == "global" else "" for yes in insufficient]
             shares = (f"{x:.0%}" if x >= 0.005 else "<1%" for x in values)
-            cells = [(f"{share}{mark}", _grade(x)) for share, mark, x in zip(shares, marks, values.tolist(), strict=True)]
+            cells = [
+                (f"{share}{mark}", _grade(x)) for share, mark, x in zip(shares, marks, values.tolist(), strict=True)
+            ]
             rows.append({"name": name, "depth": depth, "cells": cells})
     if not rows:
         return None
