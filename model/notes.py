@@ -78,7 +78,7 @@ def _thresholds(model: Learned, points: Array) -> str:
     named = list(dict.fromkeys(text for texts in each for text in texts))
     if not named:
         return ""
-    return f"switches of the MPI library between the runs and what is asked for, in the interval: {some_of(named)}"
+    return f"the MPI library takes other algorithms or protocols beyond the runs, which the interval allows for: {some_of(named)}"
 
 
 def _outgrown(model: Learned, points: Array) -> str:
@@ -173,7 +173,7 @@ def one_domain(model: Learned, points: Array) -> str:
     if counted is None or counted.where.domains is not None or not TRAFFIC.intersection(model.fitted.metrics):
         return ""
     return (
-        f"how many cores share memory is not known: {asked:g} are taken to share it as the {most:g} of the runs did; "
+        f"how many cores share memory is not known: {asked:g} are assumed to share it as the {most:g} of the runs did; "
         f"{remedy}"
     )
 

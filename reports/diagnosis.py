@@ -160,7 +160,7 @@ def _short(row: Mapping[Any, Any]) -> str:
     if row["reason"] == REASONS[IMPUTED]:
         return "0 samples: run longer"
     if row["unknown"] > 0.5:
-        return "its parts are not known"
+        return "parts not counted"
     if REST_UNKNOWN in row["reason"]:
         return f"{max(set(SHORT) - {'unknown'}, key=lambda name: row[name])} or not counted"
     if " or " in row["reason"]:
@@ -233,7 +233,7 @@ def saturated(seconds: float, efficiency: float, last: str, parts: float = math.
     taken = f"{format_si(seconds, 's')} at {last}"
     if not efficiency * parts > 1 / GROWN:
         return taken
-    return f"{taken}, {format_factor(1 / efficiency)} times what dividing it would leave"
+    return f"{taken}, {format_factor(1 / efficiency)} times its share of divided work"
 
 
 def _ranks(count: float) -> str:
@@ -418,7 +418,7 @@ def _advice(found: Diagnosis, most: int) -> list[Block]:
         text.append(Text(f"{row['kind']}: {who}{row['text']}{gain}", 2))
     head = Text("troubles named", style="bold")
     if named["kind"].isin(WAITS).any():
-        text.append(Text("What ranks wait for each other is in no predicted time and no efficiency above.", 2))
+        text.append(Text("Waiting of ranks for each other is part of no predicted time and of no efficiency above.", 2))
     text = [head, *text] if text else [_examined(found)]
     for row in table[table["kind"] == "decomposition"].to_dict("records"):
         saves = f"{row['text']}; {row['saves']:.0%} of the time"

@@ -29,9 +29,9 @@ COLUMNS = (
 
 SETTLED = (
     "more runs hardly help: these are expected to narrow the interval by {part}, and explore what no fitted function "
-    "predicts; the rest is scatter, and how far the program may deviate from its function up to the target{nearer}"
+    "predicts; what remains is scatter and the possible deviation from the function up to the target{nearer}"
 )
-NEARER = ", which only runs nearer to it show"
+NEARER = ", which only runs nearer to the target show"
 
 CHEAP = 1.1  # factor of the collectors that is not worth a line
 COLLECTING = "under {who} together, the runs made took {factor} times as long"

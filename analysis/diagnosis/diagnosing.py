@@ -174,7 +174,7 @@ class Diagnosis:
         0     solve     scales
         1  exchange  saturates
         """
-        fitted, network = self.model.fitted, self.model.equation.network
+        target, fitted, network = float(self.line.ranks[-1]), self.model.fitted, self.model.equation.network
         low, high = fitted.trained[:, fitted.parameters.index("ranks")].T
         seen = pd.Series(np.where(low == high, np.inf, low)).groupby(np.array(fitted.kernels, dtype=object)).min()
         node = 1 << 30 if network is None else network.ranks_per_node
@@ -183,7 +183,6 @@ class Diagnosis:
             since = np.asarray(seen.reindex(line.kernels).fillna(0.0), dtype=np.float64)
             return scaling.table(line, self.strong, node, since)
 
-        target = float(self.line.ranks[-1])
         farthest = BEYOND * float(self.model.training[:, self.model.parameters.index("ranks")].max())
         near = along(self.line)
         return near if target >= farthest else scaling.with_classes(near, along(self._line_to(farthest)), target)

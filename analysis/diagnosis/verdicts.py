@@ -32,9 +32,9 @@ OVER = (
     "its bytes take {used:.2g} times its time at the bandwidth of {level}: the time, the bytes or the platform is wrong"
 )
 """Reason of a kernel that moves more than a level delivers."""
-LONG = "{cpi:.2g} cycles an instruction are more than execution takes, and no loads by level explain them"
+LONG = "CPI {cpi:.2g} is more than execution takes, and loads by cache level do not explain the rest"
 """Reason of a kernel that waits for what was not counted."""
-REST_UNKNOWN = "loads by level or stalls would show the rest"
+REST_UNKNOWN = "loads by cache level or stalls would show the rest"
 """Reason of a kernel whose counters bound no more of its time than any level of memory may take."""
 
 
@@ -123,7 +123,7 @@ def _reasons(evidence: Evidence, causes: Causes, verdict: Index) -> NDArray[np.o
     if evidence.imputed is not None:
         open_ &= ~evidence.imputed
     bare = open_ & (causes.share[6] > 0.5)
-    without = "no machine is described" if evidence.ceilings is None else "loads by level and stalls were not counted"
+    without = "no platform was given to fit" if evidence.ceilings is None else "loads by cache level were not counted"
     reason = np.where(bare, without, reason)
     beyond = open_ & over_the_roof(evidence, causes)
     if beyond.any():
@@ -140,7 +140,8 @@ def _reasons(evidence: Evidence, causes: Causes, verdict: Index) -> NDArray[np.o
         order = np.argsort(-causes.share[:6], axis=0)[:2]
         ends = [np.take_along_axis(end[:6], order, 0)[:, rest] for end in (causes.low, causes.high)]
         low, high = (_PERCENT[np.clip(np.round(100 * end), 0, 100).astype(np.intp)] for end in ends)
-        one, other = np.array(CAUSES, dtype=object)[order[:, rest]] + " " + low + " to " + high
+        ranges = np.where(low == high, low, low + " to " + high)
+        one, other = np.array(CAUSES, dtype=object)[order[:, rest]] + " (" + ranges + ")"
         reason[rest] = one + " or " + other
         lacking = rest & (causes.share[CAUSES.index("unknown")] > causes.high[1:4].max(axis=0))
         reason[lacking] = one[lacking[rest]] + f"; {REST_UNKNOWN}"

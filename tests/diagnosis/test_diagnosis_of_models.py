@@ -166,7 +166,7 @@ def test_what_no_counter_shows_is_not_asked_of_the_platform(tmp_path: Path, caps
     assert "compute or not counted" in said
     assert said.splitlines()[-1].startswith("next: ranksight doctor")
     main(["diagnose", str(tmp_path / "m"), "--ranks", "16", "--format", "csv"])
-    assert "loads by level or stalls would show the rest" in capsys.readouterr().out
+    assert "loads by cache level or stalls would show the rest" in capsys.readouterr().out
 
 
 def test_the_verb_gives_tables_to_machines(file: str, capsys: pytest.CaptureFixture[str]) -> None:

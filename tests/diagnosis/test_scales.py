@@ -111,7 +111,7 @@ def test_work_that_is_not_divided_is_named_by_what_dividing_it_would_save(eviden
     assert [(kind, kernel) for kind, kernel, *_ in found] == [("undivided work", "serial")]
     total = 100 / 1024 + 1 + 1e-3 + 1
     assert found[0][2] == pytest.approx((1 - 1 / 1024) / total)
-    assert "from 1 on: 1020 times" in found[0][3].replace(",", "")
+    assert "beyond 1 ranks: 1020 times" in found[0][3].replace(",", "")
     assert advice.undivided(line, scaling.table(line, strong=False)) == []
 
 
@@ -382,7 +382,7 @@ def test_memory_is_named_where_even_the_least_of_it_doubles(evidence: Make) -> N
     line = evidence({"a": [1.0, 1.0, 1.0]}, [8.0, 64.0, 512.0])
     assert advice.memory(line, 8) == ""
     held = replace(line, memory=np.array([[2e7, 5e7, 3e8], [1e7, 3e7, 5e7], [3e7, 1e8, 2e9]]))
-    assert advice.memory(held, 8) == "what a rank holds grows with the ranks: 20 MB at 8, 50 MB or more at 512"
+    assert advice.memory(held, 8) == "the memory of a rank grows with the ranks: 20 MB at 8, at least 50 MB at 512"
     # 50 MB or more: no twice 50 MB; and nothing is said of what was measured.
     assert advice.memory(held, 64) == ""
     assert advice.memory(held, 512) == ""
@@ -404,10 +404,10 @@ def test_a_crossover_in_words(ranks: float, lower: float, upper: float, words: s
 
 
 def test_what_took_no_time_at_first_has_no_efficiency() -> None:
-    assert saturated(0.25, 0.5, "16") == "250 ms at 16, 2 times what dividing it would leave"
+    assert saturated(0.25, 0.5, "16") == "250 ms at 16, 2 times its share of divided work"
     assert saturated(0.25, 0.0, "16") == "250 ms at 16"
     # 16 ranks leave a sixteenth: what takes as long has not been divided, what takes far longer has grown from nothing
-    assert saturated(0.25, 1 / 16, "16", 16.0) == "250 ms at 16, 16 times what dividing it would leave"
+    assert saturated(0.25, 1 / 16, "16", 16.0) == "250 ms at 16, 16 times its share of divided work"
     assert saturated(0.25, 1e-4, "16", 16.0) == "250 ms at 16"
 
 
