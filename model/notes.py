@@ -78,7 +78,8 @@ def _thresholds(model: Learned, points: Array) -> str:
     named = list(dict.fromkeys(text for texts in each for text in texts))
     if not named:
         return ""
-    return f"the MPI library takes other algorithms or protocols beyond the runs, which the interval allows for: {some_of(named)}"
+    text = "the MPI library takes other algorithms or protocols beyond the runs, which the interval allows for"
+    return f"{text}: {some_of(named)}"
 
 
 def _outgrown(model: Learned, points: Array) -> str:

@@ -57,15 +57,15 @@ def steps(ranks: Array) -> Array:
 def table(line: Evidence, strong: bool, node: int = 1, since: Array | None = None) -> pd.DataFrame:
     """How each kernel scales along `line`, whose points differ in ranks alone and rise.
 
-    Columns: ``kernel``; ``verdict`` (``scales``, ``saturates``, ``grows`` or ``undecided``); ``at`` (ranks from where,
-    NaN where it scales); ``first``, ``last`` (s at the fewest ranks that have it and at the most); ``growth`` (time at
-    the most ranks over that at ``at`` where it grows, over its least elsewhere); ``allowed`` (the growth from ``at`` on
-    that is no trouble, 1 where it does not grow); ``bound`` (whether the data do not suffice for the time, and
-    ``growth`` is the least that it may be); ``efficiency`` (of the ideal at the most ranks: work kept in weak, divided
-    in strong scaling); ``share`` (of the program's time at the most ranks); ``named`` (whether it grows, matters, and
-    its instructions, where counted, grow with it, so that scatter of times alone names nothing); ``by`` (``time``, or
-    ``instructions`` where the data suffice for these and not for the time: the kernel is then taken to keep its time
-    per instruction); the largest first.
+    Columns: ``kernel``; ``verdict`` (``scales``, ``saturates``, ``grows`` or ``undecided``); ``at`` (ranks from
+    where, NaN where it scales); ``first``, ``last`` (s at the fewest ranks that have it and at the most);
+    ``growth`` (time at the most ranks over that at ``at`` where it grows, over its least elsewhere); ``allowed``
+    (the growth from ``at`` on that is no trouble, 1 where it does not grow); ``bound`` (whether the data do not
+    suffice for the time or where it begins to grow, and ``growth`` is the least that it may be); ``efficiency`` (of
+    the ideal at the most ranks: work kept in weak, divided in strong scaling); ``share`` (of the program's time at
+    the most ranks); ``named`` (whether it grows, matters, and its instructions, where counted, grow with it, so
+    that scatter of times alone names nothing); ``by`` (``time``, or ``instructions`` where the data suffice for
+    these and not for the time: the kernel is then taken to keep its time per instruction); the largest first.
 
     `strong`: see :func:`is_strong`. `node`: ranks of a node: messages first grow by the step from links inside a node
     to those between nodes. `since` (K,): the fewest ranks that each kernel was seen at: with fewer there is none, and
@@ -92,7 +92,8 @@ def table(line: Evidence, strong: bool, node: int = 1, since: Array | None = Non
     verdict = np.where(grows, "grows", np.where(stuck, "saturates", "scales"))
     predicted = line.ok[:, -1] | (line.computing[:, -1] <= 0) | (by == COUNTED)
     sure, factor, least_at = _beyond_doubt(line, verdict, strong)
-    decided = (predicted & ~(grows & ~_supported(line, times, rising, by))) | sure
+    supported = predicted & (~grows | _supported(line, times, rising, by))
+    decided = supported | sure
     decided &= np.isfinite(logs[:, -1]) & (np.isfinite(times).sum(axis=1) >= min(2, k))
     with np.errstate(invalid="ignore", divide="ignore"):
         first = _at(times, begin)
@@ -101,7 +102,7 @@ def table(line: Evidence, strong: bool, node: int = 1, since: Array | None = Non
         least = np.where(np.isfinite(times), times, np.inf).argmin(axis=1)
         start = _at(times, np.where(grows, rising, least))
         growth = np.where(start > 0, times[:, -1] / start, np.nan)
-    bound = ~predicted & sure & grows
+    bound = ~supported & sure & grows
     from_where = np.where(bound, least_at, rising)
     table_of_kernels = pd.DataFrame(
         {

@@ -3,7 +3,7 @@ run first. Results of the cheap ones may change which expensive ones are worth m
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -112,13 +112,22 @@ def plan(
         return replace(choice, remedies=(needed,))
     mended = remedies(model, experiment, asked, price, repetitions)
     if choice.runs and choice.narrowing >= GAIN:
-        ranks = [run.configuration.get("ranks", 0.0) for run in choice.runs]
-        where = f"at {', '.join(in_full(each) for each in sorted(set(ranks)))} ranks" if all(ranks) else "these runs"
-        mended = (*mended, scale(f"measure {where}", choice.narrowing, choice.core_hours))
+        mended = (*mended, scale(f"measure {_where(choice.runs)}", choice.narrowing, choice.core_hours))
     if budget is not None or _can_run(targets, offered, cores):
         most_spent = HOUR * choice.budget * ROUNDING
         mended = tuple(each for each in mended if each.cause == NETWORK or not each.core_seconds > most_spent)
     return replace(choice, remedies=tuple(sorted(mended, key=lambda each: -each.gain)))
+
+
+def _where(runs: Sequence[PlannedRun]) -> str:
+    """The runs of a plan by their ranks, or the one parameter that there is."""
+    names = list(runs[0].configuration)
+    name = "ranks" if "ranks" in names else names[0]
+    values = sorted({run.configuration[name] for run in runs})
+    listed = ", ".join(map(in_full, values))
+    if name == "ranks":
+        return f"at {listed} ranks"
+    return f"at {name} {listed}" if len(names) == 1 else "these runs"
 
 
 def _can_run(targets: Array, offered: Candidates, cores: float | None) -> bool:
