@@ -32,8 +32,9 @@ SMALL = 0.01
 """Share of all loads below which a kernel does not count."""
 
 
-def notes(model: Learned, points: Array) -> tuple[str, ...]:
-    """All that is to be said of a model's answers at `points` (k, m), each once."""
+def notes(model: Learned, points: Array, with_energy: bool = True) -> tuple[str, ...]:
+    """All that is to be said of a model's answers at `points` (k, m), each once; `with_energy`: of energy and power as
+    well."""
     texts = [
         model.remarks.left_out,
         "" if model.coordinates is None else model.coordinates.remark(),
@@ -54,7 +55,7 @@ def notes(model: Learned, points: Array) -> tuple[str, ...]:
         *([] if model.equation.machine is None else map(str, model.equation.machine.assumed)),
         _thresholds(model, points),
         *([] if model.equation.balance is None else model.equation.balance.notes(points)),
-        *([] if model.energy is None else (*model.energy.notes, model.energy.remark(points, model.parameters))),
+        *([] if model.energy is None or not with_energy else (*model.energy.notes, model.energy.remark(points, model.parameters))),
         "" if model.equation.imbalances is None else model.equation.imbalances.remark(),
     ]
     if model.staircase is not None:
