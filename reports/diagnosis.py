@@ -203,9 +203,7 @@ def _scaling(found: Diagnosis, most: int) -> list[Block]:
             continue
         for row in rows.to_dict("records"):
             where = f"{names[row['kernel']]} {verdict} from {_ranks(row['at'])} on"
-            if row["at"] >= ranks[-1]:
-                text.append(Text(where, 2))
-            elif verdict == "grows":
+            if verdict == "grows":
                 proof = "" if row["named"] else ", by its times alone"
                 text.append(Text(f"{where}: {times_as_long(row)} at {last}{proof}", 2))
             else:
@@ -283,12 +281,10 @@ def _examined(found: Diagnosis) -> str:
     table, scaling = found.efficiencies(), found.scaling()
     known = table[["load_balance", "communication"]].notna().all()
     if _varied(found):
-        last, grows = found.line.ranks[-1], scaling["verdict"] == "grows"
-        heavy = "of 1% of the time or more " if (grows & (scaling["at"] < last)).any() else ""
-        to = f" up to {_ranks(last)}" if (grows & (scaling["at"] >= last)).any() else ""
+        heavy = "of 1% of the time or more " if (scaling["verdict"] == "grows").any() else ""
         open_ = int(((scaling["verdict"] == "undecided") & (scaling["share"] >= SMALL)).sum())
-        said = [f"no kernel {heavy}is known to grow faster than log(ranks){to}", _efficiency(found)]
-        said = said if open_ else [f"no kernel {heavy}grows faster than log(ranks){to}", *said[1:]]
+        said = [f"no kernel {heavy}is known to grow faster than log(ranks)", _efficiency(found)]
+        said = said if open_ else [f"no kernel {heavy}grows faster than log(ranks)", *said[1:]]
         said[1:1] = [f"growth of {counted(open_, 'kernel')} is undecided"] if open_ else []
     else:
         said = ["growth is not known: measure several numbers of ranks"]

@@ -126,12 +126,14 @@ def table(line: Evidence, strong: bool, node: int = 1, since: Array | None = Non
 
 def with_classes(near: pd.DataFrame, far: pd.DataFrame, ranks: float) -> pd.DataFrame:
     """The table `near` of a line that ends at `ranks` with the verdicts of `far`, a line that goes on, where these are
-    decided: how a kernel grows is one thing, however far one asks. What begins beyond `ranks` has not grown there."""
+    decided: how a kernel grows is one thing, however far one asks. Growth that begins at `ranks` or beyond is no matter
+    of the shorter line."""
     of = far.set_index("kernel").reindex(near["kernel"]).reset_index()
     new = ~of["verdict"].isin(["undecided", np.nan]) & (of["verdict"] != near["verdict"]) & ~of["bound"].eq(True)
+    new &= ~(of["at"] >= ranks)
     then = of["last"] / of["growth"]
     changes = {"verdict": of["verdict"], "at": of["at"], "named": False, "bound": False, "allowed": 1.0}
-    changes["growth"] = (near["last"] / then).where((of["verdict"] != "grows") | (of["at"] < ranks))
+    changes["growth"] = near["last"] / then
     return near.assign(**{name: near[name].mask(new, value) for name, value in changes.items()})
 
 
@@ -184,8 +186,9 @@ def _computed(line: Evidence) -> Mask:
 def _curves(line: Evidence) -> tuple[Array, Array, NDArray[np.object_]]:
     """Times over the ranks, the ranks, and what each was inferred from.
 
-    Where a kernel's time is not predicted to the end and its instructions are, these show how it grows from the rank
-    counts on at which the time is known, or from the fewest; they do not where most of its time is messages.
+    Where a kernel's time is not predicted to the end and its instructions are, these show how it grows: the data
+    suffice for them, and where there is no time at all they stand for it, in proportion from the rank count on at which
+    it is known. They do not where most of the time is messages.
     """
     times = line.whole.copy()
     use = ~line.ok[:, -1] & line.counted_ok.all(axis=1) & (line.computing[:, -1] > 0) & _computed(line)
@@ -199,7 +202,8 @@ def _curves(line: Evidence) -> tuple[Array, Array, NDArray[np.object_]]:
     base, counts = (np.take_along_axis(values, at, 1) for values in (times, work))
     each = ratio(base, counts, 0.0)
     by = np.where(use, COUNTED, "time").astype(object)
-    return np.where(use[:, None], np.maximum(each * work, 0.0), times), line.ranks, by
+    absent = use[:, None] & ~(times > 0)
+    return np.where(absent, np.maximum(each * work, 0.0), times), line.ranks, by
 
 
 def _busiest(line: Evidence) -> Array:
