@@ -55,12 +55,17 @@ def notes(model: Learned, points: Array, with_energy: bool = True) -> tuple[str,
         *([] if model.equation.machine is None else map(str, model.equation.machine.assumed)),
         _thresholds(model, points),
         *([] if model.equation.balance is None else model.equation.balance.notes(points)),
-        *([] if model.energy is None or not with_energy else (*model.energy.notes, model.energy.remark(points, model.parameters))),
+        *(_of_energy(model, points) if with_energy else ()),
         "" if model.equation.imbalances is None else model.equation.imbalances.remark(),
     ]
     if model.staircase is not None:
         texts += [model.staircase.units.remark(point, model.parameters) for point in points]
     return tuple(dict.fromkeys(filter(None, texts)))
+
+
+def _of_energy(model: Learned, points: Array) -> tuple[str, ...]:
+    """What is to be said of energy and power at `points` (k, m); nothing where none was metered."""
+    return () if model.energy is None else (*model.energy.notes, model.energy.remark(points, model.parameters))
 
 
 def partners(model: Learned, points: Array) -> str:

@@ -15,7 +15,7 @@ from ranksight.analysis.diagnosis.layouts import layouts
 from ranksight.comm.patterns.grid import Cartesian
 from ranksight.core.experiment import WHOLE
 from ranksight.model.uncertainty.forecast import Forecast
-from ranksight.reports.diagnosis import crossing, saturated
+from ranksight.reports.growth import crossing, saturated
 
 Make = Callable[..., Evidence]
 RANKS = [2.0**e for e in range(11)]
