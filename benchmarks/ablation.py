@@ -185,10 +185,6 @@ def _usual_pace(discrepancy: Array, *rest: Any) -> Array:
     return np.ones(len(discrepancy))
 
 
-def _with_first(*given: Any) -> Any:
-    return given[5]
-
-
 def _no_spreads(above: Array, below: Array, rest: Array, pace: Array) -> tuple[Array, Array]:
     return np.zeros(rest.shape), np.zeros(rest.shape)
 
@@ -223,7 +219,7 @@ OF_TIMES: dict[str, Stage] = {
     "outliers among repetitions": {"series.noise.without_outliers": lambda values: values},
     "runs that may be odd": _table(lambda: replace(learned(), kinds=np.array([0.0, -np.inf, -np.inf]))),
     "changepoints": {"fitting.by_process.changepoints": lambda x, data, *rest: np.full(len(data.logs), np.nan)},
-    "turns beyond the runs": _table(lambda: replace(learned(), turn=Turn(0.0, 0.0))),
+    "turns beyond the runs": _table(lambda: replace(learned(), turn=Turn(0.0, 0.0, 0.0, 0.0))),
     "local departures": _table(lambda: _without_part("local")),
     "changes of slope": _table(lambda: _without_part("slope")),
     "exponents that are not listed": _table(lambda: _without_part("power")),
@@ -238,7 +234,6 @@ OF_COUNTS: dict[str, Stage] = {
     "cost of terms that cancel": {"search.screening.cancelling": lambda *given: 0.0},
     "cost of negative coefficients": {"priors.NEGATIVE": 0.0},
     "cost of growth unseen": {"priors.GROWTH_UNSEEN": 0.0},
-    "first value of another regime": {"fitting.fit_series.without_first": _with_first},
     "changepoints within the range": {"fitting.fit_series.find_breaks": _no_breaks},
     "rounding of blocks": {
         "uncertainty.blocks.rounding": lambda points, location, *rest: np.zeros(len(location.values))
@@ -246,7 +241,6 @@ OF_COUNTS: dict[str, Stage] = {
     "discrepancy learned": {"uncertainty.drift.pace": _usual_pace},
     "best of many forms": {"uncertainty.discrepancy.by_chance": np.ones_like},
     "drift": {"priors.DRIFT": 0.0},
-    "a node that is full": {"kernel_time.where.filled": lambda low, high: 0.0},
 }
 """Stages of counts and rates, and what takes their place where one is switched off."""
 

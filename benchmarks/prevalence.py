@@ -25,7 +25,7 @@ from benchmarks.methods.power import LastPower
 from benchmarks.settings import ROOT, Settings, Skipped
 from benchmarks.table import markdown
 from benchmarks.tasks import Task, batches, stack
-from benchmarks.turns import Ahead, turn_of
+from benchmarks.turns import Ahead, made_up, turn_of
 from ranksight.model.process.compare import SMOOTHING
 from ranksight.model.process.covariance import Turn
 from ranksight.model.process.fit_process import data_of, fit_process
@@ -36,7 +36,7 @@ from ranksight.model.process.solve import KINDS, evidence, smoothed
 from ranksight.model.search.terms import values
 from ranksight.model.series.domains import Domains
 from ranksight.model.series.noise import locate
-from ranksight.model.uncertainty.mixture import Components, quantiles
+from ranksight.model.uncertainty.mixture import Components, quantile, quantiles
 
 TITLE = "Prevalence of means and covariances"
 PARTS = ((0.0, 0.05), (0.0, 0.05, 0.15, 0.4), (0.0, 0.05), (0.0, 0.003, 0.01, 0.03, 0.1, 0.3))
@@ -222,10 +222,13 @@ def ahead(tasks: Sequence[Task], prevalence: Prevalence, domains: Domains | None
     for where, batch in batches(tasks):
         points, times, targets = batch[0].points, stack(batch), batch[0].targets
         process = fit_process(points, locate(times, points=points), np.arange(len(batch)), prevalence, domains)
-        parts, distance = process.straight(targets), process.ahead(targets)
+        parts, near = process.straight(targets), process.nearest(targets)
+        distance, scatter = process.ahead(targets), process.scattered()
         for row, place in enumerate(where):
             task, of_one = batch[row], Components(*(part[:, row] for part in parts))
-            found[place] = Ahead(task.source, task.split, of_one, distance, np.log(task.measured))
+            found[place] = Ahead(
+                task.source, task.split, of_one, near[:, row], float(scatter[row]), distance, np.log(task.measured)
+            )
     return [found[place] for place in range(len(tasks))]
 
 
@@ -233,8 +236,11 @@ def answers(curves: Sequence[Ahead], turn: Turn) -> list[Answer]:
     """Answers of the process whose laws turn so often."""
     out = []
     for curve in curves:
-        parts = turned(Components(*(part[:, None] for part in curve.components)), curve.distance, turn)
-        low, value, high = np.exp(quantiles((0.05, 0.5, 0.95), *parts))[:, 0]
+        often = turn.probability(np.array([curve.scatter]))
+        straight = Components(*(part[:, None] for part in curve.components))
+        parts = turned(straight, curve.near[:, None], curve.distance, often, turn)
+        low, high = np.exp(quantiles((0.05, 0.95), *parts))[:, 0]
+        value = np.exp(quantile(0.5, *straight))[0]
         empty = ("",) * len(value)
         out.append(Answer(value, low, high, ~(high / low <= ABSTAINED), empty, np.full((1, 2), np.nan), ""))
     return out
@@ -272,7 +278,7 @@ def run(settings: Settings) -> str:
         split: ahead([task for task in chosen if task.split == split], tables[source])
         for split, source in splits.items()
     }
-    whole = list(itertools.chain(*curves.values()))
+    whole = [*itertools.chain(*curves.values()), *ahead(made_up(MOST), every)]
     every = replace(every, turn=turn_of(whole, MOST))
     text = written(every, f"{sum(len(parts[0]) for parts in found.values())} curves of {len(found)} sources")
     place = Path(ROOT) / "model" / "process" / FILE

@@ -9,7 +9,6 @@ import numpy as np
 from ranksight.core.arrays import Array, ratio
 from ranksight.core.units import some_of
 from ranksight.model.fitting.iterations import iterated
-from ranksight.model.priors import WHOLE_NODES
 from ranksight.model.resource.contradiction import notes_of
 from ranksight.model.series.computation import RANKS, THREADS, WORK_PER_RANK, cores
 
@@ -22,6 +21,8 @@ HELD = 1e-4
 counts (Ding et al. 2018, section 2). Above, how much a kernel waits depends on what else is in the caches, and the
 paper predicts the sum alone; over which kernels and ranks it takes E is not said there. Here it is the largest of all
 kernels and configurations measured."""
+WHOLE_NODES = 128
+"""Smallest number of ranks from which on runs are taken for runs of whole nodes, where no platform says it."""
 TRAFFIC = frozenset({"bytes_mem", "bytes_mem_read", "bytes_mem_written"})
 """Metrics that the law of shared bandwidth is fitted to, where the domains are known."""
 DIVIDES = -0.5

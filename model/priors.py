@@ -55,7 +55,7 @@ RARE_TERM = -2.0
 """Logarithm of the odds, 1, of what messages and the start of a program rarely do with the ranks: a message to each of
 them, or shares that get smaller, where a tree is usual, and at the start a tree, where one after the other is."""
 ANOTHER_REGIME = -3.0
-"""Logarithm of the odds, 1, that the first value is of another regime: one series in twenty."""
+"""Logarithm of the odds, 1, that a law changes between two values: one series in twenty."""
 FORMS_WORTH = 20.0
 """Series that the weights of forms count for, 1, compared with those of the experiment."""
 WORTH = 5.0
@@ -196,17 +196,6 @@ DISCREPANCY = 0.03
 degrees of freedom."""
 DISCREPANCY_CHOSEN = 1.0
 """Degrees of freedom that the choice among hypotheses takes from the residuals, 1."""
-FULL_NODE = 3 / 4
-"""Probability that the cost per unit of work stays what it is in a full memory domain, 1, where a function misses the
-times of its ranks by :data:`REPEATED` or more, beyond the scatter of repetitions; none where it meets them exactly, as
-that of work with a serial part. By the rule of succession (2 + 1) / (2 + 2), as it stayed in both sources with
-measurements beyond (six programs of SPEChpc by strong scaling, LULESH by weak scaling)."""
-ONE_DOMAIN = 16.0
-"""Ranks that fill a memory domain of a node that no platform describes and still lie within one, 1: the chance that
-runs fill it rises evenly in the logarithm from one rank on, that of lying within one falls from there to none at
-:data:`WHOLE_NODES`. Domains of the machines described have 8 to 64 cores."""
-WHOLE_NODES = 128.0
-"""Smallest number of ranks from which on runs are taken for runs of whole nodes, where no platform says it."""
 UNEVEN = 0.15
 """Standard deviation of the logarithm of a time, upwards, on a number of ranks or nodes with a larger prime factor than
 any measured, 1: domains and process grids are cut less evenly there. Chosen by the interval score of the second splits

@@ -118,7 +118,7 @@ def _fitted(series: Series, label: str, location: Location, domains: Domains | N
 
 def _departure(process: Process) -> Array:
     """Standard deviation (p,) of ln y per e-fold beyond the range, as it is at the end of what is printed."""
-    share, _, spread, _ = process.components(BEYOND * process.points.max(axis=0)[None], latent=True)
+    share, _, spread, _ = process.straight(BEYOND * process.points.max(axis=0)[None], latent=True)
     return np.asarray(np.sqrt((share * spread**2).sum(axis=0))[:, 0] / np.log(BEYOND))
 
 

@@ -21,7 +21,6 @@ from ranksight.model.search import shrinkage
 from ranksight.model.search.crosswise import LINE, Crossed
 from ranksight.model.search.offer import Offer
 from ranksight.model.search.problem import Problem
-from ranksight.model.search.regimes import without_first
 from ranksight.model.search.screening import Screened, evidence, keep
 from ranksight.model.search.segments import find as find_breaks
 from ranksight.model.series import noise
@@ -255,22 +254,6 @@ class _Task:
             v0 = np.maximum(v0, rounded)
             score = shrinkage.shifted(evidence(screened, problem.count, v0, d0), shift)
             kept_forms = keep(problem, screened, score, v0, d0)
-        if single and kind in ("time", "other"):
-            ratio, _ = discrepancy.misfit(problem, screened, base, location.freedom)
-            kept_forms = without_first(
-                self.space,
-                self.points,
-                location,
-                positive,
-                kind,
-                kept_forms,
-                problem,
-                screened,
-                ratio,
-                base,
-                own_freedom,
-                shift,
-            )
         freedom = np.maximum(problem.count - (kept_forms.members[:, 0] >= 0).sum(axis=1), 0).astype(np.float64)
         ratio = kept_forms.residual[:, 0] / np.maximum(freedom, 1.0) / base
         learned = self.learned[batch.group]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
@@ -26,6 +26,7 @@ from ranksight.model.series.noise import behaviours
 from ranksight.model.uncertainty.divided import EVEN, primes_of
 from ranksight.model.uncertainty.drift import beyond, spreads
 from ranksight.model.uncertainty.forecast import Forecast, components, mixture_forecast
+from ranksight.model.uncertainty.mixture import Components
 
 BATCH = 120_000
 """Components x points worked on at once."""
@@ -111,35 +112,25 @@ class Fitted(Keyed):
         if not len(self.terms):
             status, reason = abstain(self, points, (value, low, high), form, within_form)
             return Forecast(value, low, high, status, reason, form)
-        uneven, ahead = self._uneven(points), self._ahead(points)
-        at = values(self.terms, points)
+        uneven, at = self._uneven(points), values(self.terms, points)
         for process in self.processes:
             rows = process.rows
             asked = points[:, process.axes]
             outside = (asked <= 0).any(axis=1)
             positive = np.where(asked > 0, asked, 1.0)
-            turns, parts = partial(process.turning, points=positive), process.straight(positive)
+            turns, parts = process.turns(positive), process.straight(positive)
             summary = mixture_forecast(parts, (fall[rows], rise[rows]), self.positive[rows], turns, shaped=True)
             value[rows], low[rows], high[rows], form[rows], within_form[rows], freedom[rows] = summary[:6]
             inner[rows], outer[rows] = summary[6:]
             for array in (value, low, high):
                 array[np.ix_(rows, outside)] = np.nan
         for rows, forms in self._batches(len(points)):
-            parts_of_forms = components(
-                at,
-                self.members[rows[:, None], forms],
-                weight=self.weight[rows[:, None], forms],
-                coefficients=self.coefficient[rows[:, None], forms],
-                root=self.root[rows[:, None], forms],
-                variance=self.variance[rows[:, None], forms],
-                freedom=self.freedom[rows[:, None], forms],
-                positive=self.positive[rows],
-            )
             even = rise is fall and (self.drift[rows, :, 0] == self.drift[rows, :, 1]).all() and not uneven.any()
             down = np.hypot(self.strayed(points, rows, 0), fall[rows])
             up = down if even else np.hypot(self.strayed(points, rows, 1), np.hypot(rise[rows], uneven[rows]))
-            turns = partial(turned, distance=ahead[rows], turn=learned().turn)
-            summary = mixture_forecast(parts_of_forms, (down, up), self.positive[rows], turns)
+            summary = mixture_forecast(
+                self._forms(at, rows, forms), (down, up), self.positive[rows], self._turns(points, rows, forms)
+            )
             value[rows], low[rows], high[rows], form[rows], within_form[rows], freedom[rows] = summary[:6]
         status, reason = abstain(self, points, (value, low, high), form, within_form)
         answer = Forecast(value, low, high, status, reason, form, freedom=freedom, inner=inner, outer=outer)
@@ -147,8 +138,22 @@ class Fitted(Keyed):
 
     def going_on(self) -> Fitted:
         """The same functions of laws that never turn."""
-        none = np.zeros(2)
+        none = np.zeros(4)
         return replace(self, processes=tuple(replace(process, turn=none) for process in self.processes))
+
+    def _forms(self, at: Array, rows: Index, forms: Index) -> Components:
+        """Components (c, r, k) of the distributions of series at points where the terms have values `at` (t, k)."""
+        chosen = rows[:, None], forms
+        return components(
+            at,
+            self.members[chosen],
+            weight=self.weight[chosen],
+            coefficients=self.coefficient[chosen],
+            root=self.root[chosen],
+            variance=self.variance[chosen],
+            freedom=self.freedom[chosen],
+            positive=self.positive[rows],
+        )
 
     def _batches(self, points: int) -> Iterator[tuple[Index, Index]]:
         """Series (r,) that keep equally many hypotheses and these (r, c), as many as memory takes at `points`."""
@@ -232,13 +237,22 @@ class Fitted(Keyed):
             total += (self.drift[part, axis, side, None] * far) ** 2
         return np.asarray(np.sqrt(total))
 
-    def _ahead(self, points: Array) -> Array:
-        """E-folds (s, k) of times beyond the runs, none along iterations; 0 for all else."""
-        times = (behaviours(self.metrics, self.samples) == "time") & self.positive
-        out = np.zeros((len(self), len(points)))
-        for axis in np.flatnonzero(np.array(self.parameters) != self.iterations):
-            out += _outside(points[:, axis], *(self.trained[:, axis, end, None] for end in (0, 1))) ** 2
-        return np.where(times[:, None], np.sqrt(out), 0.0)
+    def _turns(self, points: Array, rows: Index, forms: Index) -> Callable[[Components], Components]:
+        """What makes components of times of some series that may turn beyond the runs, none along iterations; all else
+        goes on."""
+        acting = np.array(self.parameters) != self.iterations
+        low, high = self.trained[rows, :, 0], self.trained[rows, :, 1]
+        times = ((behaviours(self.metrics, self.samples) == "time") & self.positive)[rows]
+        outside = [
+            _outside(points[:, axis], low[:, axis, None], high[:, axis, None]) for axis in np.flatnonzero(acting)
+        ]
+        distance = np.where(times[:, None], np.sqrt(np.square(outside).sum(axis=0)), 0.0)
+        if not distance.any():
+            return lambda parts: parts
+        turn, near = learned().turn, points.copy()
+        near[:, acting] = np.clip(points, low.min(axis=0), high.max(axis=0))[:, acting]
+        centres = self._forms(values(self.terms, near), rows, forms).centre
+        return partial(turned, near=centres, distance=distance, often=np.full(len(rows), turn.often), turn=turn)
 
     def _uneven(self, points: Array) -> Array:
         """Relative standard deviation (s, k), upwards, of times on numbers of ranks that divide worse than those

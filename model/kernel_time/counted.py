@@ -30,7 +30,7 @@ from ranksight.model.kernel_time.rates import Rates, changed
 from ranksight.model.kernel_time.where import RANKS, Where, occupancy
 from ranksight.model.plaindata import Stored
 from ranksight.model.process.covariance import unseen
-from ranksight.model.quantity import Quantity, add, larger, mix, product
+from ranksight.model.quantity import Quantity, add, larger, product
 from ranksight.model.series.domains import needs
 from ranksight.model.uncertainty.forecast import Forecast
 
@@ -118,7 +118,7 @@ class Counted(Stored):
         works = {name: self.work(name, work_points, counts, rows) for name in (*COUNTS, PER_RANK, NOTHING)}
         # What no run shows: a deviation that grows with the distance from the measured ones.
         inverse = inverse.wider(unseen(inputs, self.total.rates[0].inputs))
-        costs = self._whole(points, inputs, [works[name] for name in self.total.names])
+        costs = self.total.at([works[name] for name in self.total.names], inputs)
         whole = product([costs, inverse]).wider(self.regime(inputs))
         shape = whole.centre.shape
         none = Quantity(*np.full((3, *shape), np.nan))
@@ -190,19 +190,6 @@ class Counted(Stored):
         time = core if need is None else larger(core, need.rows(rows))
         seconds, levels = np.exp(core.centre), np.einsum("mr,mlrk->lrk", self.fitted.weights, waits)
         return Fitted(rows, time, (1 - levels.sum(axis=0)) * seconds, levels * seconds, np.exp(time.centre) - seconds)
-
-    def _whole(self, points: Array, inputs: Array, works: list[Quantity]) -> Quantity:
-        """Time by the cost per unit of work, which may stay that of a memory domain that is full."""
-        costs = self.total.at(works, inputs)
-        full = self.where.fills(points)
-        if not full.any():
-            return costs
-        measured = self.total.rates[0].inputs
-        of_domain = self.total.at(
-            works, self.where.of_domain(points, inputs, (measured.min(axis=0), measured.max(axis=0)))
-        )
-        share = np.broadcast_to(full, costs.centre.shape)
-        return mix([costs, of_domain], np.stack([1 - share, share]))
 
     def regime(self, inputs: Array, of_core: bool = False) -> Array:
         """Standard deviation (k,) of the logarithm of a rate that another regime may change at `inputs` (k, d).

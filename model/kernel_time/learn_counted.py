@@ -157,10 +157,7 @@ def _works(known: _Known, where: Where, time: Array) -> dict[str, Array]:
     points = known.series.points
     counts = {name: known.logs(name) for name in COUNTS}
     counts[PER_RANK] = np.broadcast_to(where.work.logarithm(points), time.shape)
-    ranks = where.ranks(points)
-    few, many = int(ranks.argmin()), int(ranks.argmax())
-    falls = np.nan_to_num(time[:, few] - time[:, many]) > priors.DIVIDED_SLOPE * np.log(ranks[many] / ranks[few])
-    counts[NOTHING] = np.where(falls[:, None] & (where.full > 0), np.nan, np.zeros(time.shape))
+    counts[NOTHING] = np.zeros(time.shape)
     return counts
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,8 +9,7 @@ import numpy as np
 from ranksight.core.arrays import Array, Mask
 from ranksight.model.kernel_time.work_per_rank import WorkPerRank, work_per_rank
 from ranksight.model.plaindata import Stored
-from ranksight.model.priors import FULL_NODE, ONE_DOMAIN, WHOLE_NODES
-from ranksight.model.series.computation import DIVIDERS, WORK_PER_RANK, cores
+from ranksight.model.series.computation import WORK_PER_RANK, cores
 from ranksight.model.series.domains import Domains
 from ranksight.model.series.reducing import Series
 
@@ -30,12 +28,9 @@ class Where(Stored):
     """Of (ln work per rank, ln ranks in a domain, ln ranks) those that act, and ln ranks where the work per rank is
     stated: it acts on nothing, and few ranks show little of many."""
     alone: bool = False  # whether all runs were on one memory domain, with another number of ranks each
-    full: float = 0.0
-    """Probability that they have filled one, where no machine gives its domains
-    (:func:`filled`)."""
 
     def _fits(self) -> bool:
-        return set() < set(self.columns) <= {0, 1, 2} and 0 <= self.full <= 1
+        return set() < set(self.columns) <= {0, 1, 2}
 
     def ranks(self, points: Array) -> Array:
         """Ranks (k,) at `points` (k, m), times their threads, which occupy cores as ranks do."""
@@ -52,23 +47,6 @@ class Where(Stored):
         if self.domains is None:
             return np.zeros(len(points), dtype=bool)
         return np.asarray((self.ranks(points) > self.active(points)) & self.alone)
-
-    def fills(self, points: Array) -> Array:
-        """Probability (k,) that costs stay those of a full domain: runs within one domain cannot part what its ranks
-        take from each other from what their work per rank does."""
-        if self.domains is None:
-            return np.full(len(points), self.full)
-        return np.where(self.spreads(points) & (1 not in self.columns), FULL_NODE, 0.0)
-
-    def of_domain(self, points: Array, inputs: Array, ends: tuple[Array, Array]) -> Array:
-        """Coordinates like `inputs` (k, d) if the ranks of one domain had all the work; where no machine gives its
-        domains, those of the nearest runs, which lie between `ends`."""
-        if self.domains is None:
-            return np.clip(inputs, *ends)
-        moved = inputs.copy()
-        divided = self.work.powers[np.isin(self.parameters, DIVIDERS)].min()
-        moved[:, 0] -= divided * np.log(self.ranks(points) / self.active(points))
-        return moved
 
     def every(self, points: Array, work_points: Array | None = None) -> Array:
         """All coordinates, (k, 3)."""
@@ -101,11 +79,8 @@ class Where(Stored):
             if np.linalg.matrix_rank(trial, tol=1e-6) == len(columns_used) + 1:
                 columns_used.append(column)
         columns_used += [RANKS] if stated else []
-        ranks, active = where.ranks(series.points), where.active(series.points)
         columns = tuple(columns_used) or (0,)
-        if domains is None:
-            full = filled(float(ranks.min()), float(ranks.max())) * shows(float(ranks.min()), series.metrics)
-            return cls(series.parameters, where.work, domains, columns, full=full)
+        ranks, active = where.ranks(series.points), where.active(series.points)
         one_domain = bool((ranks == active).all()) and len(np.unique(active)) > 1
         return cls(series.parameters, where.work, domains, columns, one_domain)
 
@@ -116,21 +91,3 @@ def occupancy(where: Where, points: Array) -> Array:
     if where.domains is None:
         return np.log(np.maximum(ranks, 1.0))[:, None]
     return np.asarray(np.minimum(ranks, where.domains.ranks_per_node) / where.domains.ranks_per_node)[:, None]
-
-
-def shows(low: float, metrics: Collection[str]) -> bool:
-    """Whether runs from `low` ranks on show what ranks of one domain take from each other: with one rank, or where
-    nothing but times was measured, whose falls then are all that is known of the work. Counted work differs from times
-    by imbalance and waiting as well."""
-    return low < 2 or not {"instructions", "flops_dp", "flops_sp"} & set(metrics)
-
-
-def filled(low: float, high: float) -> float:
-    """Probability that costs of work stay those of runs on `low` to `high` ranks, which may have filled a memory domain
-    of a node that no platform describes. The more ranks they had the likelier it is that they did. Runs from one rank
-    on show what ranks take from each other; further ones do where they lie within one domain."""
-    if not 0 < low < high <= WHOLE_NODES:
-        return 0.0
-    inside = np.clip(np.log(WHOLE_NODES / high) / np.log(WHOLE_NODES / ONE_DOMAIN), 0.0, 1.0)
-    reached = min(np.log(high) / np.log(ONE_DOMAIN), 1.0)
-    return float(FULL_NODE * reached * (1.0 if low < 2 else inside))

@@ -9,7 +9,8 @@ times x^d, d normal), and scatter between jobs. Several coordinates add their pa
 change of slope is another, independent one.
 
 A law that held at every run may be another one ahead: with a probability the slope of ln y is one that no run shows,
-normal about that of the law (:class:`Turn`).
+normal about a flatter one than that of the law (:class:`Turn`). Laws that runs keep to closely turn less often than
+those that they scatter around.
 """
 
 from __future__ import annotations
@@ -26,12 +27,25 @@ PARTS = ("local", "slope", "power", "jobs")
 of the slope after one e-fold, of the exponent, and of one job."""
 
 
+SCATTER, LEAST_SCATTER = 0.03, 0.003
+"""Standard deviation of ln y, of runs around their law, that :class:`Turn` is stated for; and the smallest that is told
+from none, as in the table of prevalence."""
+
+
 class Turn(NamedTuple):
-    """How often the law of the runs turns into another one beyond them, 1, and the standard deviation of the change of
-    its slope, of ln y per e-fold."""
+    """How often the law of the runs turns into another one beyond them, 1, where they scatter by :data:`SCATTER`; the
+    power of the scatter that the odds grow with; the share of its slope that it loses in the mean; and the standard
+    deviation of the change of its slope, of ln y per e-fold."""
 
     often: float
+    power: float
+    flatter: float
     slope: float
+
+    def probability(self, scatter: Array) -> Array:
+        """How often laws turn that runs `scatter` around, the standard deviation of ln y."""
+        odds = self.often / (1 - self.often) * (np.maximum(scatter, LEAST_SCATTER) / SCATTER) ** self.power
+        return np.asarray(odds / (1 + odds))
 
 
 def smooth(u: Array, v: Array) -> Array:
@@ -55,10 +69,14 @@ def variance(v: Array) -> Array:
     return np.stack(parts)
 
 
+def within(points: Array, runs: Array) -> Array:
+    """The nearest of points (k, d) within the range of the runs (n, d)."""
+    return np.clip(points, runs.min(axis=0), runs.max(axis=0))
+
+
 def beyond(points: Array, runs: Array) -> Array:
     """E-folds (k,) of points (k, d) beyond the range of the runs (n, d), both in e-folds."""
-    outside = np.maximum(np.maximum(points - runs.max(axis=0), runs.min(axis=0) - points), 0.0)
-    return np.asarray(np.sqrt((outside**2).sum(axis=1)))
+    return np.asarray(np.sqrt(((points - within(points, runs)) ** 2).sum(axis=1)))
 
 
 def unseen(points: Array, runs: Array) -> Array:

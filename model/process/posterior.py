@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
 from ranksight.core.arrays import Array, Index
 from ranksight.model.plaindata import Stored
-from ranksight.model.process.covariance import PARTS, Turn, beyond, smooth, unseen, variance
+from ranksight.model.process.covariance import PARTS, Turn, beyond, smooth, unseen, variance, within
 from ranksight.model.process.means import coordinates
 from ranksight.model.process.solve import KINDS, Data, Solved, columns, efolds, inverse, refined
 from ranksight.model.search.terms import values
@@ -42,7 +44,7 @@ class Process(Stored):
     weight: Array  # (p, c)
     coefficients: Array  # (p, c, q): in units of the largest share of each term
     difference: Array  # (p,): largest relative difference of the printed function from the medians
-    turn: Array  # (2,): how often the law is another one beyond the runs, and by how much (:class:`Turn`)
+    turn: Array  # (4,): how often the law is another one beyond the runs, and by how much (:class:`Turn`)
     domains: Domains | None = None  # memory domains that ranks share, where known
 
     def __len__(self) -> int:
@@ -54,21 +56,34 @@ class Process(Stored):
                  "weight", "coefficients", "difference")  # fmt: skip
         return replace(self, rows=rows, **{name: getattr(self, name)[places] for name in names})
 
-    def components(self, points: Array, latent: bool = False) -> Components:
-        """Components (c, p, k) of the distribution of ln y at `points` (k, d): of one more run, or of the `latent`
-        function without scatter between jobs and of repetitions; of laws that may turn beyond the runs."""
-        return self.turning(self.straight(points, latent), points)
+    def components(self, points: Array) -> Components:
+        """Components (c, p, k) of the distribution of ln y of one more run at `points` (k, d), of laws that may turn
+        beyond the runs."""
+        return self.turns(points)(self.straight(points))
 
-    def turning(self, straight: Components, points: Array) -> Components:
-        """Components of laws that may turn, from those at `points` (k, d) if they go on."""
-        return turned(straight, self.ahead(points), Turn(*self.turn.tolist()))
+    def turns(self, points: Array) -> Callable[[Components], Components]:
+        """What makes components of laws that may turn from those at `points` (k, d) if they go on."""
+        turn, distance = Turn(*self.turn.tolist()), self.ahead(points)
+        near = self.nearest(points) if turn.often and distance.any() else np.zeros(0)
+        return partial(turned, near=near, distance=distance, often=turn.probability(self.scattered()), turn=turn)
+
+    def nearest(self, points: Array) -> Array:
+        """Centres (c, p, k) at the nearest points within the range of the runs."""
+        places, inverse = np.unique(within(points, self.points), axis=0, return_inverse=True)
+        return self.straight(places).centre[..., inverse.ravel()]
+
+    def scattered(self) -> Array:
+        """Standard deviation (p,) of ln y of single runs around their law."""
+        jobs = (self.weight * self.scales[..., PARTS.index("jobs")] ** 2).sum(axis=1)
+        return np.asarray(np.sqrt(jobs + self.scatter))
 
     def ahead(self, points: Array) -> Array:
         """E-folds (k,) of `points` (k, d) beyond the range of the runs."""
         return beyond(efolds(points, self.points), efolds(self.points, self.points))
 
     def straight(self, points: Array, latent: bool = False) -> Components:
-        """The same (c, p, k) if laws go on."""
+        """The same (c, p, k) if laws go on: of one more run, or of the `latent` function without scatter between jobs
+        and of repetitions."""
         step = max(1, BATCH // max(1, len(points) * self.weight.shape[1]))
         parts = [
             self.select(some, some)._straight(points, latent)
@@ -78,7 +93,7 @@ class Process(Stored):
 
     def medians(self, points: Array) -> Array:
         """Medians (p, k) of the logarithm of the latent function at `points` (k, d)."""
-        return quantile(0.5, *self.components(points, latent=True))
+        return quantile(0.5, *self.straight(points, latent=True))
 
     def held_out(self) -> Array:
         """Root mean square (p,) of the errors of ln y where one value at a time is left out, by the heaviest
@@ -134,7 +149,7 @@ class Process(Stored):
         c, q = self.members.shape[1:] if self.members.ndim == 3 else (0, 0)
         shapes = {"logs": (p, n), "noise": (p, n), "centre": (p, n), "scatter": (p,), "members": (p, c, q)}
         shapes |= {"scales": (p, c, len(PARTS)), "kind": (p, c), "place": (p, c), "weight": (p, c)}
-        shapes |= {"coefficients": (p, c, q), "difference": (p,), "points": (n, d), "axes": (d,), "turn": (2,)}
+        shapes |= {"coefficients": (p, c, q), "difference": (p,), "points": (n, d), "axes": (d,), "turn": (4,)}
         numbers = ("turn", "points", "logs", "centre", "scatter", "scales", "weight", "coefficients", "terms")
         return (
             all(getattr(self, name).shape == shape for name, shape in shapes.items())
@@ -143,7 +158,7 @@ class Process(Stored):
             and bool((self.points > 0).all() and n and d and (self.axes >= 0).all())
             and bool((self.members >= -1).all() and (self.members < len(self.terms)).all())
             and bool(((self.kind >= 0) & (self.kind < len(KINDS)) & (self.place >= 0) & (self.place < n)).all())
-            and bool(0 <= self.turn[0] <= 1 and self.turn[1] >= 0)
+            and bool(0 <= self.turn[0] < 1 and (self.turn >= 0).all())
             and bool((self.weight >= 0).all() and (self.scatter >= 0).all() and (self.rows >= 0).all())
         )
 
@@ -152,16 +167,21 @@ ROUNDED = 1e-6
 """Standard deviation of a logarithm, 1, below which none is answered: values were printed with few digits."""
 
 
-def turned(components: Components, distance: Array, turn: Turn) -> Components:
-    """Components (2 c, p, k) of laws that go on or `turn`, from those (c, p, k) of laws that go on for `distance`, (k,)
-    or (p, k), e-folds beyond the runs; the same where nothing is beyond them."""
+def turned(components: Components, near: Array, distance: Array, often: Array, turn: Turn) -> Components:
+    """Components (2 c, p, k) of laws that go on or turn as `often`, (p,), from those (c, p, k) of laws that go on for
+    `distance`, (k,) or (p, k), e-folds beyond the runs, where their centres were `near` (c, p, k); the same where
+    nothing is beyond them."""
     if not turn.often or not distance.any():
         return components
-    often = np.where(distance > 0, turn.often, 0.0)
+    often = np.where(distance > 0, often[:, None], 0.0)
+    flatter = np.where(distance > 0, near - components.centre, 0.0) * turn.flatter
     wider = np.hypot(components.spread, turn.slope * distance)
-    weight = np.concatenate([components.weight * (1 - often), components.weight * often])
-    twice = [np.concatenate([part, part]) for part in (components.centre, components.freedom)]
-    return Components(weight, twice[0], np.concatenate([components.spread, wider]), twice[1])
+    return Components(
+        np.concatenate([components.weight * (1 - often), components.weight * often]),
+        np.concatenate([components.centre, components.centre + flatter]),
+        np.concatenate([components.spread, wider]),
+        np.concatenate([components.freedom, components.freedom]),
+    )
 
 
 def _at(flat: Data, solved: Solved, scales: Array, target: Array, asked: Array) -> tuple[Array, Array]:

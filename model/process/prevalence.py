@@ -132,7 +132,9 @@ def unlearned(scales: Array) -> Prevalence:
     kinds = np.full(len(KINDS), -np.log(len(KINDS)))
     even = np.full(len(scales), -np.log(len(scales)))
     filling = np.full(len(WORK), np.log(0.5))
-    return Prevalence(terms, members, means - special.logsumexp(means), filling, even, scales, kinds, Turn(0.0, 0.0))
+    return Prevalence(
+        terms, members, means - special.logsumexp(means), filling, even, scales, kinds, Turn(0.0, 0.0, 0.0, 0.0)
+    )
 
 
 @lru_cache(maxsize=1)
@@ -174,7 +176,8 @@ def written(prevalence: Prevalence, source: str) -> str:
             "[domains]",
             *(f"{name} = {weight:.4g}" for name, weight in filling),
             "",
-            "# How often a law is another one beyond its runs, and the standard deviation of the change of its slope.",
+            "# How often a law is another one beyond its runs where they scatter by 3 %; the power of the scatter in",
+            "# its odds; the share of its slope that is lost; and the standard deviation of the change of its slope.",
             "[turn]",
             *(f"{name} = {number:.4g}" for name, number in prevalence.turn._asdict().items()),
             "",

@@ -284,8 +284,8 @@ def mixture_forecast(
     share, centre, spread, nu = parts
     total = share.sum(axis=0)
     share = share / np.where(total > 0, total, 1.0)
-    # Drift goes either way: it widens the interval and leaves the value where it is.
-    median = quantile(0.5, *turns(Components(share, centre, spread, nu)))
+    # What may be otherwise beyond the runs widens the interval, and leaves the value where the functions are.
+    median = quantile(0.5, share, centre, spread, nu)
     size = np.where(positive[:, None], 1.0, np.abs(centre))
     tails = (1 - CENTRAL) / 2, (1 + CENTRAL) / 2
 

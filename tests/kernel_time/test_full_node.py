@@ -1,4 +1,4 @@
-"""How likely runs without a described machine have filled a memory domain."""
+"""Runs within a node that no platform describes, which may have filled a memory domain."""
 
 from __future__ import annotations
 
@@ -9,19 +9,8 @@ import pandas as pd
 import pytest
 
 from ranksight.core.experiment import Experiment, Run
-from ranksight.model import priors
 from ranksight.model.fit import fit
-from ranksight.model.kernel_time.where import filled
 from ranksight.model.notes import one_domain
-
-
-@pytest.mark.parametrize(
-    ("high", "fills", "within"), [(4, 0.5, 1.0), (16, 1.0, 1.0), (45.25, 1.0, 0.5), (128, 1.0, 0.0), (256, 0.0, 0.0)]
-)
-def test_more_ranks_fill_a_domain_and_leave_it(high: float, fills: float, within: float) -> None:
-    """Runs from two ranks on show a full domain only as long as they lie within it."""
-    assert filled(1, high) == pytest.approx(priors.FULL_NODE * fills, abs=1e-3)
-    assert filled(2, high) == pytest.approx(priors.FULL_NODE * fills * within, abs=1e-3)
 
 
 @pytest.mark.parametrize(
