@@ -197,8 +197,7 @@ def _read_table(columns: Columns, strict: bool, outside: bool, path: Path, reade
         columns, note = by_names(path, columns, shape.read(path, heads, columns.delimiter).columns, outside)
     if reader == "markdown":
         single = [name for name in (columns.kernel, columns.rank) if name is not None]
-        numbers = [*columns.parameters.values(), *columns.metrics.values()]
         needed = [*columns.parameters.values(), *single]
-        columns = replace(columns, shape=MarkdownTable({}, {}, numbers, needed))
+        columns = replace(columns, shape=MarkdownTable({}, {}, needed))
     found = in_time(path, read_table(path, columns, strict, outside))
     return (replace(reading, notes=(note, *reading.notes)) for reading in found) if note else found

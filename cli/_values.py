@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import math
 import re
 from collections.abc import Iterable, Sequence
@@ -78,6 +79,7 @@ def parse(parser: Parser, arguments: Sequence[str]) -> argparse.Namespace:
     Raises UsageError when an option lacks its value or the value is not a list of numbers.
     """
     own, others = parser.parted(arguments)
+    _listed(parser, arguments, others)
     asked: dict[str, list[float]] = {}
     for option, text in others:
         name = option[2:]
@@ -92,6 +94,18 @@ def parse(parser: Parser, arguments: Sequence[str]) -> argparse.Namespace:
     args = parser.parse_args(own)
     args.asked = asked
     return args
+
+
+def _listed(parser: Parser, arguments: Sequence[str], others: Iterable[tuple[str, str | None]]) -> None:
+    """Raise UsageError where numbers follow the value of a parameter as words of their own, as in ``--ranks 32 64``."""
+    for option, text in others:
+        starts = [
+            at + (2 if word == option else 1) for at, word in enumerate(arguments) if word.split("=")[0] == option
+        ]
+        numbers = re.compile(rf"{_END},?|,")
+        if words := list(itertools.takewhile(numbers.fullmatch, arguments[starts[0] :] if text else ())):
+            line = ",".join(word.strip(",") for word in (text or "", *words) if word.strip(","))
+            raise UsageError(f"{parser.prog}: {option} takes one list without blanks", f"write {option} {line}")
 
 
 def _numbers(prog: str, name: str, text: str, known: Iterable[str]) -> list[float]:

@@ -178,6 +178,8 @@ def _print(found: Comparison, slower: list[tuple[str, str, int, float]], args: a
     where = range(len(found.points)) if args.asked else [len(found.points) - 1]
     if slower or not args.quiet:
         show(*origins(found))
+    if _is_one(args) and not args.quiet:
+        show(Text(f"note: before and after are both {args.before}", 0, 2, "yellow"))
     if not args.quiet:
         for at in where:
             show(*blocks(found, at, args.kernel or None), "")
@@ -196,10 +198,18 @@ def _print(found: Comparison, slower: list[tuple[str, str, int, float]], args: a
         show("", next_step(_next(found, args)))
 
 
+def _is_one(args: argparse.Namespace) -> bool:
+    """Whether a subject is compared with itself, on one machine."""
+    same = args.before.resolve() == args.after.resolve()
+    return same and args.before_platform == args.after_platform and not args.rename
+
+
 def _next(found: Comparison, args: argparse.Namespace) -> str:
     """What to type next: open the page, look farther out, or measure what would narrow the later side."""
     if args.output is not None:
         return shell_line("xdg-open", args.output)
+    if _is_one(args):
+        return shell_line("ranksight", "fit" if args.before.is_dir() else "diagnose", args.before)
     largest = dict(zip(found.parameters, found.points[-1], strict=True))
     if args.asked:
         return shell_line("ranksight", "plan", args.after, *options(largest))

@@ -13,26 +13,23 @@ cannot be read is named and skipped, the others are imported; with --strict noth
 from __future__ import annotations
 
 import argparse
-import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ranksight.cli._document import print_document
+from ranksight.cli._doubting import bound_notes, doubts, holder_of, refuse_wholes
 from ranksight.cli._lines import shell_line
 from ranksight.cli._progress import Files
 from ranksight.cli._reading import log_reader, reader, readings, table_reader
 from ranksight.cli._saying import SHOWN, say, say_first, warn
 from ranksight.core.errors import InputError, UsageError, meant
-from ranksight.core.mpi import RANK_COUNTS
 from ranksight.core.units import counted, in_full, some_of
 from ranksight.reports.terminal import Table, next_step, show
 
 if TYPE_CHECKING:
-    from ranksight.campaign.importing import Import
     from ranksight.campaign.naming import Naming
-    from ranksight.campaign.nested import Holder
     from ranksight.campaign.recognising import Found
     from ranksight.cli._reading import Read
     from ranksight.core.experiment import Experiment, Run
@@ -122,15 +119,15 @@ def _import(found: Found, how: tuple[Naming, Read], first: Path, chosen: argpars
         skipped = skips.end()
         if not runs:
             raise InputError(f"none of {len(todo)} files could be imported", "the messages above say why")
-        _whole(work, chosen, any(name in ANY_TIMES for _, name in todo))
+        refuse_wholes(work, chosen, any(name in ANY_TIMES for _, name in todo))
         work.settle()
-        if (total := _holder(work, chosen)) is not None:
+        if (total := holder_of(work, chosen)) is not None:
             work.mark_inclusive(total)
         experiment = work.finish()
     warn(warning(experiment))
     say_first("warning", checks.warnings(), "warnings")
     # What was lost and what only the user can know first: of many notes some are not printed.
-    notes = [*work.meanings.notes, *work.left_out, *_doubts(work, experiment, chosen), *work.notes]
+    notes = [*work.meanings.notes, *work.left_out, *doubts(work, experiment, chosen), *work.notes]
     say_first("note", [note for note in dict.fromkeys(notes) if note not in checks.texts], "notes")
     if found.unknown and not chosen.quiet:
         say(f"not recognised: {some_of(found.unknown)}")
@@ -174,105 +171,6 @@ def _is_table(path: Path) -> bool:
     return path.name.lower().endswith(ENDINGS) and path.is_file() and recognise(path) is None
 
 
-def _doubts(work: Import, experiment: Experiment, chosen: argparse.Namespace) -> Iterator[str]:
-    """What of the import only the user can know."""
-    yield from _bound(experiment)
-    if work.unlike is not None:
-        one, other = work.unlike
-        yield (
-            f"{one.name} and {other.name} became repetitions of one configuration: if they are of different programs "
-            "or cases, import them separately or distinguish them with --parameter or --set"
-        )
-    count, patterns = work.numbered()
-    if patterns:
-        named = " ".join(f"--parameter {name}={shlex.quote(where)}" for name, where in patterns.items())
-        yield (
-            f"{count} files whose paths differ by {some_of(list(patterns))} became repetitions of one configuration: "
-            f"if these are parameters, add {named}"
-        )
-    if work.thousandfold is not None:
-        files = ", ".join(dict.fromkeys(file.name for file in work.thousandfold))
-        yield (
-            f"times of one configuration differ by a factor of a thousand ({files}): are some in "
-            "milliseconds? name their unit in the column (time_ms), or import them separately"
-        )
-    counts = [name for name in experiment.parameters if name.casefold() in RANK_COUNTS]
-    if counts and "ranks" not in experiment.parameters:
-        named = f"--parameter ranks={counts[0]}"
-        yield f"if {counts[0]} counts the ranks, say so with {named}: models and diagnosis know more of ranks"
-    if (held := work.timers.holder) is not None and chosen.total is None:
-        yield f"{_holding(held)}: if it holds them, {_naming(held)}, or their times are added up"
-    if chosen.total is None and (pairs := work.timers.pairs) and (longest := work.timers.longest_of_all):
-        yield (
-            f"{counted(len(pairs), 'pair')} of timers hardly differ in any run, such as {pairs[0][0]} and "
-            f"{pairs[0][1]}: timers contain each other, so each is kept as it is and none is added up. The longest, "
-            f"{longest}, is taken for the whole program: say --total NAME if another holds all, or --total '' if none "
-            "holds others"
-        )
-    if chosen.total and (times := work.timers.overlap) is not None:
-        yield (
-            f"the timers add up to {times:.2g} times {chosen.total}: they contain each other, so each is kept as "
-            "it is and none is added up"
-        )
-    if (larger := work.timers.larger) is not None:
-        yield (
-            f"{larger[0]} takes longer than the whole program in {larger[1]} of {counted(work.timers.wholes, 'run')}: "
-            "are rows of several runs mixed? name the column that separates them with --repetition"
-        )
-
-
-def _bound(experiment: Experiment) -> list[str]:
-    from ranksight.campaign.bound import bound
-
-    return bound([run.configuration for run in experiment.runs])
-
-
-def _holding(held: Holder) -> str:
-    """Why a timer seems to hold the others, in words."""
-    return f"{held.kernel} takes longest everywhere, and the other timers together {held.times:.2g} times as long"
-
-
-def _naming(held: Holder) -> str:
-    return f"say --total {shlex.quote(held.kernel)}"
-
-
-def _whole(work: Import, chosen: argparse.Namespace, any_times: bool) -> None:
-    """Refuse timers of which one seems to be the whole program and is not named, and a whole that one of its parts
-    exceeds.
-
-    Raises InputError.
-    """
-    held, larger = work.timers.holder, work.timers.larger
-    if held is not None and (held.certain or any_times) and chosen.total is None:
-        raise InputError(
-            f"{_holding(held)}: added up they would be too much if it is the whole program",
-            f"{_naming(held)}, or --total '' where no timer holds the others",
-        )
-    if larger is not None and larger[1] == work.timers.wholes:
-        raise InputError(
-            f"{larger[0]} takes longer than the whole program in every run, and a part cannot exceed the whole",
-            f"say --total {shlex.quote(larger[0])} if it holds the others",
-        )
-
-
-def _holder(work: Import, chosen: argparse.Namespace) -> str | None:
-    """The timer that is the whole program where timers hold each other; None where they do not.
-
-    Raises InputError where they do and none is it.
-    """
-    timers = work.timers
-    if chosen.total is not None:
-        return chosen.total if chosen.total and timers.overlap is not None else None
-    if not (pairs := timers.pairs):
-        return None
-    if (longest := timers.longest_of_all) is None:
-        raise InputError(
-            f"timers contain each other, such as {pairs[0][0]} and {pairs[0][1]}, and none is the longest in all runs",
-            "name the one that is the whole program with --total, or --total '' where no timer holds others",
-        )
-    return longest
-
-
 def _join(paths: list[Path], chosen: argparse.Namespace) -> int:
     """Join experiments; the output may be one that exists already, which the runs are added to."""
     from ranksight.campaign.merging import check_alike, check_tables, is_experiment, merge
@@ -305,7 +203,7 @@ def _join(paths: list[Path], chosen: argparse.Namespace) -> int:
         target = Experiment.create(place, chosen.application or sources[0].application, sources[0].parameters)
     merge(target, sources)
     warn(warning(target))
-    say_first("note", _bound(target), "notes")
+    say_first("note", bound_notes(target), "notes")
     names = {str(kernel) for run in target.runs for kernel in _kernels(target, run)}
     _summary(target, len(names), len(sources), skipped, chosen)
     return 0

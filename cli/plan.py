@@ -14,6 +14,7 @@ for a few cheap runs that vary a parameter which never varied.
 
 What makes the interval wide is named with what mends it: too few samples by longer runs, scatter by repetitions, ranks
 that shared cores by an idle node, a network that was not measured by 'ranksight calibrate', scale by the runs listed.
+Nothing beyond the budget is proposed; without --budget, nothing that costs more than the target where that can be run.
 
 The functions that still fit the measurements predict different outcomes of a run. The plan estimates how far each
 outcome would narrow the interval at the target. Given the experiment's folder, the lines to measure are ready to use.

@@ -133,7 +133,10 @@ def _phases(model: Model, points: Array, level: float) -> tuple[list[CrossCheck]
 
 
 def _plot(model: Model, args: argparse.Namespace) -> None:
-    """Draw the program's time along the parameter that was asked at most values, up to the largest."""
+    """Draw the program's time along the parameter that was asked at most values, up to the largest of these and of the
+    measured ones."""
+    import numpy as np
+
     from ranksight.cli._continuing import experiment_of
     from ranksight.reports.plots import plot_model, save_figure
 
@@ -142,7 +145,10 @@ def _plot(model: Model, args: argparse.Namespace) -> None:
     most = {name: max(values) for name, values in args.asked.items()}
     along = max(args.asked, key=lambda name: (len(set(args.asked[name])), name == "ranks"))
     held = {name: value for name, value in most.items() if name != along}
-    ax = plot_model(model, along=along, to=most[along], at=held, experiment=experiment_of(model, args.model))
+    # A curve that ended before the measurements do would show less than is known.
+    measured = model.training[:, model.parameters.index(along)] if along in model.parameters else np.empty(0)
+    to = float(measured.max(initial=most[along]))
+    ax = plot_model(model, along=along, to=to, at=held, experiment=experiment_of(model, args.model))
     save_figure(ax.figure, args.plot)
     if args.format == "table" and not args.quiet:
         from ranksight.reports.terminal import Text, show

@@ -66,6 +66,12 @@ class InputError(RanksightError):
     """Bad input: a file, a value or a folder that cannot be used (exit code 1)."""
 
 
+class QuestionError(InputError):
+    """A question lacks a value that the model needs: on the command line, an option is missing (exit code 2)."""
+
+    exit_code = 2
+
+
 class ContractError(InputError):
     """What a reader or collector gave is not what its protocol says: the fault is its own, not the user's file's."""
 

@@ -76,7 +76,8 @@ def from_frame(
         Columns that name the kernel, the rank and the repetition. Without `kernel` a row is of the whole program,
         without `rank` of all ranks together; without `repetition` rows of one configuration are repetitions.
     time : str, optional
-        Column of the time in s; in ms or us where its name ends so, as ``time [ms]``.
+        Column of the time in s; in ms or us where its name ends so, as ``time [ms]``. The column ``time`` where neither
+        this nor `metrics` is given.
     metrics : sequence of str, or mapping of str to str
         Further columns, or the name of each metric and its column.
     total : str, optional
@@ -89,6 +90,8 @@ def from_frame(
     >>> model.parameters
     ('ranks',)
     """
+    if time is None and not metrics and isinstance(frame, pd.DataFrame) and "time" in frame.columns:
+        time = "time"
     given = {**({} if time is None else {"time": time}), **_named(metrics)}
     columns = Columns(_named(parameters), given, kernel, rank, repetition, total=total or None)
     _check(frame, columns)

@@ -63,7 +63,8 @@ def answer(
     described = None if refined.terms is None else refined.terms.at(level)
     only = None if kernels is None else chosen
     terms = EquationTerms(model.parameters, points, described, others, only) if "time" in wanted else None
-    prediction = Prediction(model.application, model.parameters, answers, notes(model, points), terms=terms)
+    texts = notes(model, points, with_energy=not set(wanted).isdisjoint(model.metered))
+    prediction = Prediction(model.application, model.parameters, answers, texts, terms=terms)
     return _with_parts(prediction, model, broken[0].at(level)) if broken else prediction
 
 

@@ -33,8 +33,9 @@ SMALL = 0.01
 """Share of all loads below which a kernel does not count."""
 
 
-def notes(model: Learned, points: Array) -> tuple[str, ...]:
-    """All that is to be said of a model's answers at `points` (k, m), each once."""
+def notes(model: Learned, points: Array, with_energy: bool = True) -> tuple[str, ...]:
+    """All that is to be said of a model's answers at `points` (k, m), each once; `with_energy`: of energy and power as
+    well."""
     texts = [
         model.remarks.left_out,
         "" if model.coordinates is None else model.coordinates.remark(),
@@ -55,12 +56,17 @@ def notes(model: Learned, points: Array) -> tuple[str, ...]:
         *([] if model.equation.machine is None else map(str, model.equation.machine.assumed)),
         _thresholds(model, points),
         *([] if model.equation.balance is None else model.equation.balance.notes(points)),
-        *([] if model.energy is None else (*model.energy.notes, model.energy.remark(points, model.parameters))),
+        *(_of_energy(model, points) if with_energy else ()),
         "" if model.equation.imbalances is None else model.equation.imbalances.remark(),
     ]
     if model.staircase is not None:
         texts += [model.staircase.units.remark(point, model.parameters) for point in points]
     return tuple(dict.fromkeys(filter(None, texts)))
+
+
+def _of_energy(model: Learned, points: Array) -> tuple[str, ...]:
+    """What is to be said of energy and power at `points` (k, m); nothing where none was metered."""
+    return () if model.energy is None else (*model.energy.notes, model.energy.remark(points, model.parameters))
 
 
 def partners(model: Learned, points: Array) -> str:
@@ -79,7 +85,8 @@ def _thresholds(model: Learned, points: Array) -> str:
     named = list(dict.fromkeys(text for texts in each for text in texts))
     if not named:
         return ""
-    return f"switches of the MPI library between the runs and what is asked for, in the interval: {some_of(named)}"
+    text = "the MPI library takes other algorithms or protocols beyond the runs, which the interval allows for"
+    return f"{text}: {some_of(named)}"
 
 
 def _outgrown(model: Learned, points: Array) -> str:
@@ -174,7 +181,7 @@ def one_domain(model: Learned, points: Array) -> str:
     if counted is None or counted.where.domains is not None or not TRAFFIC.intersection(model.fitted.metrics):
         return ""
     return (
-        f"how many cores share memory is not known: {asked:g} are taken to share it as the {most:g} of the runs did; "
+        f"how many cores share memory is not known: {asked:g} are assumed to share it as the {most:g} of the runs did; "
         f"{remedy}"
     )
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ranksight.core.arrays import Array
-from ranksight.core.errors import InputError, meant
+from ranksight.core.errors import InputError, QuestionError, meant
 
 MOST_ANSWERS = 10_000_000
 NO_CLOCK = "fit with --clock HZ, or with --platform NAME of the machine that was measured: time = cycles / clock"
@@ -21,7 +21,7 @@ def combinations(parameters: Sequence[str], training: Array, values: Mapping[str
     """All combinations of the parameters' values, (k, m); a value given twice is asked once.
 
     A parameter that took one value in `training` (n, m) may be left out. Raises InputError when a parameter is unknown,
-    has no value or one that is not finite, or there are too many combinations.
+    has no value (QuestionError) or one that is not finite, or there are too many combinations.
     """
     unknown = [name for name in values if name not in parameters]
     if unknown:
@@ -35,7 +35,7 @@ def combinations(parameters: Sequence[str], training: Array, values: Mapping[str
         if wanted is None:
             seen = np.unique(training[:, at])
             if len(seen) != 1:
-                raise InputError(
+                raise QuestionError(
                     f"no value is given for the parameter {name}", f"give --{name} VALUE, or {name}=VALUE in Python"
                 )
             wanted = float(seen[0])

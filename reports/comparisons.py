@@ -115,7 +115,7 @@ def one_sided(comparison: Comparison) -> list[Block]:
     """What only one of the two has: metrics, and kernels by any metric."""
     text: list[Block] = []
     for side, (metrics, kernels) in zip((comparison.before, comparison.after), comparison.one_sided, strict=True):
-        parts = [f"the metrics {', '.join(metrics)}"] if metrics else []
+        parts = [f"the metric{'s' if len(metrics) > 1 else ''} {', '.join(metrics)}"] if metrics else []
         if kernels:
             named = ", ".join(_names(kernels[:NAMED]).values())
             more = f" and {len(kernels) - NAMED} more" if len(kernels) > NAMED else ""

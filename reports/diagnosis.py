@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from ranksight.analysis.diagnosis.advice import times_as_long
 from ranksight.analysis.diagnosis.diagnosing import Diagnosis
-from ranksight.analysis.diagnosis.ranking import clear
 from ranksight.analysis.diagnosis.verdicts import REST_UNKNOWN
 from ranksight.core.names import short_names
 from ranksight.core.units import counted, format_factor, format_program, format_si, in_full, in_words
@@ -19,13 +16,12 @@ from ranksight.model.application.exchanged import MEANINGS
 from ranksight.model.notes import one_domain
 from ranksight.model.uncertainty.forecast import IMPUTED, REASONS
 from ranksight.reports import equation_terms
+from ranksight.reports.growth import NAME, SMALL, efficiencies, efficiency, heavy_rows, ranks_words, scaling
 from ranksight.reports.palette import NAMES
 from ranksight.reports.pasted import of_frame
 from ranksight.reports.terminal import Block, Cell, Column, Table, Text, sparkline
 
-SMALL = 0.01  # share of the time below which a kernel is counted, not listed
 OVERLAP = 1.2  # sum of the kernels over the program's time from which they are said to overlap
-FEW = 5  # kernels that are listed where all are below it
 SHORT = {name: text for name, text in NAMES.items() if name != "others"}
 HELPS = {"execution": "execution x2", "caches": "caches x2", "memory": "memory x2", "network": "messages x2",
          "balance": "balance"}  # fmt: skip
@@ -35,7 +31,6 @@ STYLES = {"memory-bound": "magenta", "cache-bound": "magenta", "latency-bound": 
           "communication-bound": "yellow", "imbalance-bound": "red", "undecided": "dim"}  # fmt: skip
 WAITS = ("serialisation", "late arrival")
 """Problems found in measured times in MPI, and not in the model."""
-NAME = 36  # columns of a kernel's name in running text
 POINTS = 6  # bars of a curve over ranks
 
 
@@ -52,7 +47,7 @@ def blocks(found: Diagnosis, most: int = 12) -> list[Block]:
         at = int(np.flatnonzero((found.evidence.points == np.asarray(point)).all(axis=1))[0])
         said += [*_program(found, at), *_configuration(part, most, curves), ""]
     if "ranks" in parameters:
-        said += [*_scaling(found, most), "", *_efficiencies(found), ""] if _varied(found) else [_unvaried(found), ""]
+        said += [*scaling(found, most), "", *efficiencies(found), ""] if _varied(found) else [_unvaried(found), ""]
     said += _terms(found, most) + _pairs(found, most) + _exchanges(found, most) + _algorithms(found, most)
     if "ranks" in parameters:
         said += _advice(found, most)
@@ -79,7 +74,7 @@ def blocks_of(found: Diagnosis, table: str, most: int = 12) -> list[Block]:
     `most`: rows listed.
     """
     if table == "efficiencies":
-        return _efficiencies(found)
+        return efficiencies(found)
     if table != "verdicts":
         frame = frame_of(found, table)
         return [of_frame(frame.head(most)) if len(frame) else f"{table}: none at this configuration"]
@@ -123,7 +118,7 @@ def _program(found: Diagnosis, at: int) -> list[Block]:
 
 def _configuration(part: pd.DataFrame, most: int, curves: Mapping[str, str]) -> list[Block]:
     """The kernels' verdicts at one configuration."""
-    shown = _heavy(part).head(most)
+    shown = heavy_rows(part).head(most)
     rows = []
     for row in shown.to_dict("records"):
         level = f" ({row['level']})" if row["verdict"] in ("cache-bound", "latency-bound") and row["level"] else ""
@@ -149,18 +144,12 @@ def _configuration(part: pd.DataFrame, most: int, curves: Mapping[str, str]) -> 
     return said
 
 
-def _heavy(table: pd.DataFrame) -> pd.DataFrame:
-    """The rows of kernels that weigh something; the largest few where none does."""
-    heavy = table[table["share"] >= SMALL]
-    return heavy if len(heavy) else table.head(FEW)
-
-
 def _short(row: Mapping[Any, Any]) -> str:
     """Why a kernel is undecided, in a few words; the table of verdicts has them all."""
     if row["reason"] == REASONS[IMPUTED]:
         return "0 samples: run longer"
     if row["unknown"] > 0.5:
-        return "its parts are not known"
+        return "parts not counted"
     if REST_UNKNOWN in row["reason"]:
         return f"{max(set(SHORT) - {'unknown'}, key=lambda name: row[name])} or not counted"
     if " or " in row["reason"]:
@@ -179,101 +168,8 @@ def _measured_at(found: Diagnosis) -> np.ndarray[Any, np.dtype[np.float64]]:
 
 
 def _unvaried(found: Diagnosis) -> Text:
-    ranks = _ranks(_measured_at(found)[0])
+    ranks = ranks_words(_measured_at(found)[0])
     return Text(f"all runs were of {ranks}: its growth with the ranks is not known", style="bold")
-
-
-def _scaling(found: Diagnosis, most: int) -> list[Block]:
-    """How kernels scale, and who overtakes whom."""
-    table = found.scaling()
-    ranks = found.line.ranks
-    last, parts = in_full(ranks[-1]), float(ranks[-1] / ranks[0])
-    work = "divided among the ranks (strong scaling)" if found.strong else "the same on every rank (weak scaling)"
-    text: list[Block] = [Text(f"from {in_full(ranks[0])} to {last} ranks, work {work}", style="bold")]
-    heavy = _heavy(table)
-    crossings = clear(found.crossovers()).head(5).to_dict("records")
-    crossed = (str(row[side]) for row in crossings for side in ("kernel", "over"))
-    names = short_names([*table["kernel"], *crossed], NAME)
-    for verdict in ("grows", "saturates", "scales", "undecided"):
-        rows = heavy[heavy["verdict"] == verdict].head(most)
-        if verdict in ("scales", "undecided"):
-            listed = ", ".join(names[name] for name in rows["kernel"])
-            growth = (FALLS if found.strong else AT_MOST) if verdict == "scales" else "growth undecided"
-            text += [Text(f"{growth}: {listed}", 2)] if listed else []
-            continue
-        for row in rows.to_dict("records"):
-            where = f"{names[row['kernel']]} {verdict} from {_ranks(row['at'])} on"
-            if verdict == "grows":
-                proof = "" if row["named"] else ", by its times alone"
-                text.append(Text(f"{where}: {times_as_long(row)} at {last}{proof}", 2))
-            else:
-                text.append(Text(f"{where}: {saturated(row['last'], row['efficiency'], last, parts)}", 2))
-    if text_of := _efficiency(found):
-        text.append(Text(f"{text_of[0].upper()}{text_of[1:]}", 2))
-    return text + [Text(line, 2) for line in dict.fromkeys(crossing(row, found.level, names) for row in crossings)]
-
-
-FALLS = "time still falls at the most ranks"
-AT_MOST = "grows at most like log(ranks)"
-"""Growth of kernels that scale, in strong and in weak scaling (:mod:`ranksight.analysis.diagnosis.scaling`)."""
-ROUNDED = 1e-6
-"""Part of a rank count by which a crossover at it is off, since both times are rounded."""
-GROWN = 1.1
-"""Time at the most ranks over that at the fewest from which a kernel has grown, rather than not been divided."""
-
-
-def saturated(seconds: float, efficiency: float, last: str, parts: float = math.inf) -> str:
-    """What a kernel takes at the most ranks: against its share of the first, unless that was next to nothing.
-
-    `efficiency`: time at the fewest ranks over `parts` and over `seconds`. `last`: the most ranks. `parts`: into how
-    many the work is divided: the most ranks over the fewest.
-    """
-    taken = f"{format_si(seconds, 's')} at {last}"
-    if not efficiency * parts > 1 / GROWN:
-        return taken
-    return f"{taken}, {format_factor(1 / efficiency)} times what dividing it would leave"
-
-
-def _ranks(count: float) -> str:
-    return f"{in_full(count)} rank{'' if count == 1 else 's'}"
-
-
-def crossing(row: Mapping[object, object], level: float, names: Mapping[str, str]) -> str:
-    """A crossover in words: ``search becomes the largest above 123 ranks, 90 %: 80 to 190``."""
-    what = "becomes the largest" if row["largest"] else f"overtakes {names[str(row['over'])]}"
-    ranks, ends = crossed_at(row)
-    said = f"{names[str(row['kernel'])]} {what} above {_ranks(ranks)}"
-    return f"{said}, {level:.0%}: {ends}" if ends else said
-
-
-def crossed_at(row: Mapping[Any, Any]) -> tuple[int, str]:
-    """The most ranks before a crossover, and the ends of its interval in words; empty where they add nothing.
-
-    They add nothing where both are the crossover itself, or where it may be at the fewest ranks already and ends at the
-    crossover.
-    """
-    lower, upper = float(row["lower"]), float(row["upper"])
-    ranks = math.floor(float(row["ranks"]) * (1 + ROUNDED))
-    if not lower < min(upper, ranks + 0.5) and upper <= ranks + 0.5:
-        return ranks, ""
-    if lower == lower and upper == upper:
-        return ranks, f"{lower:,.0f} to {upper:,.0f}"
-    if lower == lower:
-        return ranks, f"from {lower:,.0f} on"
-    return ranks, f"up to {upper:,.0f}" if upper == upper else "anywhere"
-
-
-def _efficiency(found: Diagnosis) -> str:
-    """The program's efficiency at the most ranks, in words; empty where it is not known."""
-    value = float(found.efficiencies()["global"].iloc[-1])
-    if not np.isfinite(value):
-        return ""
-    ranks = _ranks(found.line.ranks[-1])
-    if found.insufficient[-1]:
-        return f"efficiency at {ranks}: insufficient data"
-    share = f"{value:.0%}" if value >= 0.005 else "less than 1%"
-    kind = "strong" if found.strong else "weak"
-    return f"efficiency {share} at {ranks} ({kind} scaling)"
 
 
 def _examined(found: Diagnosis) -> str:
@@ -283,7 +179,7 @@ def _examined(found: Diagnosis) -> str:
     if _varied(found):
         heavy = "of 1% of the time or more " if (scaling["verdict"] == "grows").any() else ""
         open_ = int(((scaling["verdict"] == "undecided") & (scaling["share"] >= SMALL)).sum())
-        said = [f"no kernel {heavy}is known to grow faster than log(ranks)", _efficiency(found)]
+        said = [f"no kernel {heavy}is known to grow faster than log(ranks)", efficiency(found)]
         said = said if open_ else [f"no kernel {heavy}grows faster than log(ranks)", *said[1:]]
         said[1:1] = [f"growth of {counted(open_, 'kernel')} is undecided"] if open_ else []
     else:
@@ -298,42 +194,13 @@ def _examined(found: Diagnosis) -> str:
     return f"{text[0].upper()}{text[1:]}."
 
 
-def _efficiencies(found: Diagnosis) -> list[Block]:
-    """POP efficiencies at up to six rank counts; the global one with a question mark where data are insufficient."""
-    table = found.efficiencies()
-    take = np.unique(np.linspace(0, len(table) - 1, min(6, len(table))).round().astype(int))
-    chosen = table.iloc[take]
-    marks = [" ?" if missing else "" for missing in found.insufficient[take]]
-    names = {
-        "global": "global",
-        "parallel": "  parallel",
-        "load_balance": "    load balance",
-        "communication": "    communication",
-        "outside": "    outside kernels",
-        "computation_scaling": "  computation",
-        "instruction_scaling": "    instructions",
-        "ipc_scaling": "    IPC",
-    }
-    rows = []
-    for name, label in names.items():
-        values = chosen[name].to_numpy(dtype=float)
-        if np.isfinite(values).all():
-            shares = (f"{value:.0%}" if value >= 0.005 else "<1%" for value in values)
-            signs = marks if name == "global" else [""] * len(take)
-            rows.append([label, *map(str.__add__, shares, signs)])
-    # The least and the most ranks are shown wherever there is room for two columns.
-    spare = [0, *range(1, len(take) - 1), 0][: len(take)]
-    columns = [Column(in_full(ranks), spare=at) for ranks, at in zip(chosen["ranks"], spare, strict=True)]
-    return [Table(["efficiencies at ranks:word", *columns], rows)]
-
-
 def _terms(found: Diagnosis, most: int) -> list[Block]:
     """CPI_exec, BF_mem and clock of the largest kernels and T_others, from the fewest ranks to the target."""
     table = found.terms().astype(object).where(lambda held: held.notna(), None)
     rows: list[dict[str, Any]] = [{str(name): x for name, x in row.items()} for row in table.to_dict("records")]
     verdicts = found.verdicts()
     last = verdicts.loc[(verdicts[list(found.model.parameters)] == found.target).all(axis=1)]
-    made = equation_terms.largest(rows, _heavy(last)["kernel"], found.level, most)
+    made = equation_terms.largest(rows, heavy_rows(last)["kernel"], found.level, most)
     return [Text("terms of the equation", style="bold"), *made, ""] if made else []
 
 
@@ -414,7 +281,7 @@ def _advice(found: Diagnosis, most: int) -> list[Block]:
         text.append(Text(f"{row['kind']}: {who}{row['text']}{gain}", 2))
     head = Text("troubles named", style="bold")
     if named["kind"].isin(WAITS).any():
-        text.append(Text("What ranks wait for each other is in no predicted time and no efficiency above.", 2))
+        text.append(Text("Waiting of ranks for each other is part of no predicted time and of no efficiency above.", 2))
     text = [head, *text] if text else [_examined(found)]
     for row in table[table["kind"] == "decomposition"].to_dict("records"):
         saves = f"{row['text']}; {row['saves']:.0%} of the time"

@@ -6,9 +6,10 @@ It is read here once, and every notation says how it writes numbers, powers, quo
 
 from __future__ import annotations
 
+import ast
 import keyword
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -20,7 +21,9 @@ _NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 _POWER = re.compile(r"(?P<base>.+?)\^(?:\((?P<signed>-?[\d./]+)\)|(?P<plain>[\d.]+))")
 _CALL = re.compile(r"log2\((?P<name>[^()]+)\)")
 _TWO = re.compile(r"2\^\((?:(?P<factor>\(?-?[\d./]+\)?) )?(?P<name>[^()]+)\)")
-_GRID = re.compile(r"(?P<law>.*) (?P<grid>on an? [^()]*(?: \(\d+ grids fit\))?)", re.DOTALL)
+_GRID = re.compile(r"(?P<law>.*) (?P<grid>on an? [^()]*(?: \(\d+ grids fit\))?|\(\d+ sums fit\))", re.DOTALL)
+_ITERATIONS = "; iterations: "
+"""Before what the iterations of a loop are, whose function is of one."""
 _CASE = re.compile(
     r"(?P<sum>.*?) (?:(?P<how>at|above) (?P<name>[^\s()]+) = (?P<value>[^\s()]+)|(?P<below>below))", re.DOTALL
 )
@@ -61,12 +64,24 @@ def latex(text: str) -> str:
 
 
 def python(text: str, parameters: Sequence[str]) -> str:
-    """`text` as a Python expression of the `parameters` and of ``log2`` (module math); empty where it depends on the
-    grid of the ranks, which no expression of them has."""
-    if " on a " in text or text == "none":
-        return ""
-    safe = Notation(**{**PYTHON.__dict__, "name": lambda name: identifier(name) if name in parameters else name})
-    return write(text, safe)
+    """`text` as a Python expression of the `parameters` and of :data:`FUNCTIONS` (module math); empty where it is of
+    anything else, as of the grid of the ranks."""
+    known = {name: identifier(name) for name in parameters}
+    safe = Notation(**{**PYTHON.__dict__, "name": lambda name: known.get(name) or name.translate(_OPERATORS)})
+    written = write(re.sub(r" \(\d+ sums fit\)$", "", text), safe)
+    return written if _computes(written, {*known.values(), *FUNCTIONS}) else ""
+
+
+def _computes(expression: str, names: Collection[str]) -> bool:
+    """Whether `expression` is one of Python's, of these `names` alone."""
+    try:
+        nodes = list(ast.walk(ast.parse(expression, mode="eval")))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    called = [node.func for node in nodes if isinstance(node, ast.Call)]
+    return all(node.id in names for node in nodes if isinstance(node, ast.Name)) and all(
+        isinstance(each, ast.Name) and each.id in FUNCTIONS for each in called
+    )
 
 
 def identifier(name: str) -> str:
@@ -79,6 +94,9 @@ def write(text: str, way: Notation, unit: str | None = None) -> str:
     """`text` in a notation; see :func:`readable` for the unit."""
     if text == "none":
         return text
+    law, separator, iterations = text.partition(_ITERATIONS)
+    if separator:
+        return way.grid(write(law, way, unit), f"(iterations: {iterations})")
     on = _GRID.fullmatch(text)
     if on is not None and on["law"].count("(") == on["law"].count(")"):
         return way.grid(write(on["law"], way, unit), on["grid"])
@@ -221,6 +239,11 @@ def _python_cases(pieces: Sequence[Piece]) -> str:
     (above, _, name, value), (below, _, _, _) = pieces
     return f"({above} if {name} > {value} else {below})"
 
+
+FUNCTIONS = ("ceil", "floor", "log2")
+"""Functions of module math that expressions in Python are written with."""
+_OPERATORS = {ord("^"): "**", ord("["): "(", ord("]"): ")"}
+"""Powers and conditions (1 where they hold, else 0) of terms by name, in Python."""
 
 PYTHON = Notation(
     number=lambda text: repr(float(text)) if not text.isdigit() else text,

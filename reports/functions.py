@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ranksight.core.arrays import log_ratio
+from ranksight.core.errors import RanksightError
 from ranksight.core.experiment import WHOLE
 from ranksight.core.metrics import metric as described
-from ranksight.core.units import in_full
+from ranksight.core.units import format_factor, in_full
 from ranksight.model.fitting.contradictions import contradictions
+from ranksight.model.process.shown import BEYOND
 from ranksight.model.search.basis import AHEAD
+from ranksight.model.search.terms import values
 from ranksight.model.series.outliers import without_outliers
 from ranksight.model.series.poisson import HALF
-from ranksight.model.uncertainty.forecast import REASONS
+from ranksight.model.uncertainty.forecast import OK, REASONS
 from ranksight.reports.formula import LATEX, identifier, latex, python, readable
 from ranksight.reports.pasted import latex_text
 from ranksight.reports.similar import merged
@@ -30,6 +34,8 @@ FIRST = ("time", "cycles", "instructions", "messages", "bytes_sent", "loads", "b
 """Metrics that a table begins with."""
 LIGHT = 0.005  # share of a metric below which a table leaves a kernel out
 CLOSE = 0.02  # largest difference of a printed function from `predict` that is not remarked on
+TIMES = 1.0  # difference from which on a factor says more
+STEPS = 5  # values of a parameter at which functions are compared with what laws predict
 MANY = 100.0  # samples from which a function is not remarked on for having few
 FEW = 6  # kernels of a metric that a table shows however light they are
 NAMED = 3  # repetitions left out that are named; others are counted
@@ -49,11 +55,12 @@ def functions(model: Model, chosen: Sequence[int] | None = None) -> list[dict[st
     for i, text in contradictions(fitted, model.along_ties(AHEAD * model.training.max(axis=0)[None])[0]).items():
         notes[i] = "; ".join(filter(None, (notes.get(i), text)))
     rows = []
-    difference = fitted.difference
+    difference, by_laws = fitted.difference, _from_laws(model, which)
     for i in which:
-        if difference[i] > CLOSE:
-            apart = f"up to {difference[i]:.0%} from what predict answers"
-            notes[i] = "; ".join(filter(None, (notes.get(i), apart)))
+        if (apart := max(difference[i], by_laws.get(i, 0.0))) > CLOSE:
+            far = f"{apart:.0%}" if apart < TIMES else f"a factor of {format_factor(1 + apart)}"
+            why = ", which weighs other laws" if i in by_laws and by_laws[i] > max(difference[i], CLOSE) else ""
+            notes[i] = "; ".join(filter(None, (notes.get(i), f"up to {far} from what predict answers{why}")))
         if fitted.samples[i] < MANY:
             number = max(float(fitted.samples[i]), HALF)
             samples_text = f"about {number:.2g} samples a configuration, known to {number**-0.5:.0%}"
@@ -81,6 +88,33 @@ def functions(model: Model, chosen: Sequence[int] | None = None) -> list[dict[st
             }
         )
     return rows
+
+
+def _from_laws(model: Model, which: Iterable[int]) -> dict[int, float]:
+    """Largest relative difference of functions of time from what is predicted by all laws, beyond the runs as far as
+    functions are shown; of those without an answer there, none."""
+    fitted, points = model.fitted, np.repeat(model.training.max(axis=0)[None], STEPS, axis=0)
+    varied = np.flatnonzero(np.ptp(model.training, axis=0) > 0)
+    rows = [i for i in which if fitted.metrics[i] == "time"]
+    if not len(varied) or not rows:
+        return {}
+    axis = fitted.parameters.index("ranks") if "ranks" in fitted.parameters else int(varied[0])
+    points[:, axis] = np.round(points[:, axis] * np.geomspace(1.0, BEYOND, STEPS))
+    try:
+        predicted, broken = model.ask(points)
+        program = model.whole_time(predicted, broken)
+    except RanksightError:  # a network has no place for as many
+        return {}
+    shown = values(fitted.terms, points)
+    result = {}
+    for i in rows:
+        answers, row = (program, 0) if fitted.kernels[i] == WHOLE else (predicted, i)
+        members = fitted.members[i, 0]
+        printed = (fitted.coefficient[i, 0][members >= 0, None] * shown[members[members >= 0]]).sum(axis=0)
+        apart = np.abs(log_ratio(printed, answers.value[row]))[answers.status[row] == OK]
+        if np.isfinite(apart).any():
+            result[i] = float(np.expm1(np.nanmax(np.where(np.isfinite(apart), apart, np.nan))))
+    return result
 
 
 def _two_values(model: Model, i: int) -> str:
@@ -172,7 +206,8 @@ def listing(rows: list[dict[str, Any]], form: str, parameters: tuple[str, ...]) 
         Of :func:`functions`; those without an answer, and without weight in their metric, are left out.
     form : {"latex", "python"}
         Lines of an ``align`` environment (package amsmath), or a module of functions of `parameters` in SI units. What
-        follows the grid of the ranks has no expression of the parameters: Python names it in a comment.
+        is not of the parameters alone, as of the grid of the ranks, has no such expression: Python names it in a
+        comment.
     """
     kept = [row for row in sorted(rows, key=_order) if row["status"] == "ok" and row["formula"] != "none"]
     kept = [row for row in kept if row["share"] > 0 or row["kernel"] == WHOLE] or kept
@@ -184,7 +219,7 @@ def listing(rows: list[dict[str, Any]], form: str, parameters: tuple[str, ...]) 
     lines = [
         '"""The function of each series that is nearest to what predict answers, with its largest difference."""',
         "",
-        "from math import log2",
+        "from math import ceil, floor, log2",
     ]
     seen: Counter[str] = Counter()
     for row in kept:
@@ -196,7 +231,7 @@ def listing(rows: list[dict[str, Any]], form: str, parameters: tuple[str, ...]) 
         seen[name] += 1
         name += f"_{seen[name]}" if seen[name] > 1 else ""
         function = f"def {name}({arguments}):\n    {what!r}\n    return {text}"
-        lines.append("\n\n" + (function if text else f"# {what} follows the grid of the ranks: {row['formula']}"))
+        lines.append("\n\n" + (function if text else f"# {what} is no function of {arguments} alone: {row['formula']}"))
     return "\n".join(lines)
 
 

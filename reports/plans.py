@@ -10,6 +10,7 @@ import numpy as np
 from ranksight.analysis.planning.choice import BUDGET, NOTHING, RUNS, WORTHLESS, Choice, PlannedRun
 from ranksight.analysis.planning.cost import Cost
 from ranksight.analysis.planning.designs import GAIN
+from ranksight.core.experiment import WHOLE
 from ranksight.core.metrics import Metric, metric
 from ranksight.core.units import HOUR, counted, finite, format_factor, in_full, in_words, whole
 from ranksight.model.uncertainty.forecast import OK, WIDE, WIDEST, Forecast
@@ -29,9 +30,9 @@ COLUMNS = (
 
 SETTLED = (
     "more runs hardly help: these are expected to narrow the interval by {part}, and explore what no fitted function "
-    "predicts; the rest is scatter, and how far the program may deviate from its function up to the target{nearer}"
+    "predicts; what remains is scatter and the possible deviation from the function up to the target{nearer}"
 )
-NEARER = ", which only runs nearer to it show"
+NEARER = ", which only runs nearer to the target show"
 
 CHEAP = 1.1  # factor of the collectors that is not worth a line
 COLLECTING = "under {who} together, the runs made took {factor} times as long"
@@ -170,7 +171,8 @@ def _runs(choice: Choice) -> Table:
         cost = [f"{run.repetitions}", f"{run.seconds:.3g}", hours(factor * run.core_hours), hours(factor * total)]
         lines.append([*place, *cost, _promised(choice, run), run.why, run.helps])
     columns = ["reps/3", "seconds/4", unit, "so far/2", "interval", "why:word/1", "mostly for:text/5"]
-    if not any(run.helps for run in choice.runs):
+    # A column that says of every run that it helps the whole program says nothing.
+    if {run.helps for run in choice.runs} <= {"", WHOLE}:
         columns, lines = columns[:-1], [row[:-1] for row in lines]
     return Table([*map(Column, names), *columns], lines)
 

@@ -182,7 +182,7 @@ def _over(prediction: Prediction) -> list[Block]:
         for answers in _grouped(prediction, lambda answer: (answer.metric, answer.kernel))
     ]
     for line in sorted(lines, key=lambda line: _largest_first(line[-1]))[:CURVES]:
-        ends = [metric(line[0].metric).format(each.value) for each in (line[0], line[-1])]
+        ends = [metric(each.metric).format(each.value) + ("" if each.ok else " ?") for each in (line[0], line[-1])]
         curve = sparkline((answer.value for answer in line), low=0.0)
         rows.append([_named(line[0]), line[0].metric, ends[0], Cell(curve, "cyan"), ends[1]])
     if len(factors := sorted(_exchanged(prediction), key=lambda row: row["configuration"][varied[0]])) >= CURVE:

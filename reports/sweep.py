@@ -58,6 +58,16 @@ class Sweep:
     """Where the data end; None where a target was named, or the data support the farthest that is tried."""
 
     @property
+    def marks(self) -> list[str]:
+        """A question mark with a blank at each value at which the data are insufficient for the program's time."""
+        return ["" if status == OK else " ?" for status in self.total.status[0].tolist()]
+
+    @property
+    def legend(self) -> str:
+        """What :attr:`marks` mean, to end a caption with; empty where there are none."""
+        return "; ?: insufficient data" if any(self.marks) else ""
+
+    @property
     def supported(self) -> float | None:
         """The largest value up to which the data support the program's time; None where they do nowhere."""
         fine = (self.total.status[0] == OK) & np.isfinite(self.total.value[0])

@@ -31,8 +31,11 @@ class Unpredicted:
     remedy: str
 
 
-def unpredicted(sweep: Sweep) -> list[Unpredicted]:
-    """Every series without an answer at the target, those of times first, the largest share first."""
+def unpredicted(sweep: Sweep, then: str = "") -> list[Unpredicted]:
+    """Every series without an answer at the target, those of times first, the largest share first.
+
+    `then`: the first run of a plan, where there is one; :func:`next_run` where not.
+    """
     model, fitted = sweep.model, sweep.model.fitted
     status = sweep.said.status[:, -1]
     found = []
@@ -43,17 +46,17 @@ def unpredicted(sweep: Sweep) -> list[Unpredicted]:
                 fitted.metrics[row],
                 1.0 if fitted.kernels[row] == WHOLE else float(model.shares[row]),
                 str(sweep.said.reason[row, -1]),
-                named_run(str(sweep.said.reason[row, -1])) or remedy(sweep, int(status[row]), int(row)),
+                named_run(str(sweep.said.reason[row, -1])) or remedy(sweep, int(status[row]), int(row), then),
             )
         )
     return sorted(found, key=lambda one: (one.metric != "time", -one.share))
 
 
-def remedy(sweep: Sweep, status: int, row: int | None = None) -> str:
-    """The measurement that would help against one reason."""
+def remedy(sweep: Sweep, status: int, row: int | None = None, then: str = "") -> str:
+    """The measurement that would help against one reason; `then` as of :func:`unpredicted`."""
     model = sweep.model
     if status in (forecast.WIDE, forecast.DISAGREE, forecast.TURN, forecast.NOT_POSITIVE):
-        return f"measure at {next_run(sweep)}"
+        return f"measure at {then or next_run(sweep)}"
     if status == forecast.NOISE:
         needed = float("nan") if row is None else float(model.fitted.repetitions[row])
         return f"repeat every run {needed:.0f} times" if np.isfinite(needed) else "repeat every run more often"

@@ -68,10 +68,10 @@ def table(
 
 
 def growing(scaling: pd.DataFrame, ranks: int) -> list[Row]:
-    """One row a kernel that is named for its growth with the ranks."""
+    """One row a kernel that is named for its growth with the ranks, of which it may keep what is allowed."""
     rows = []
     for row in scaling[scaling["named"]].to_dict("records"):
-        gain = row["share"] * (1 - 1 / row["growth"])
+        gain = row["share"] * (1 - min(row["allowed"] / row["growth"], 1.0))
         text = f"grows with the ranks from {row['at']:.0f} on: {times_as_long(row)} at {ranks}"
         rows.append(("growth", str(row["kernel"]), gain, text))
     return rows
@@ -150,8 +150,8 @@ def undivided(evidence: Evidence, scaling: pd.DataFrame) -> list[Row]:
             "undivided work",
             str(row["kernel"]),
             float(row["lost"]),
-            f"more ranks hardly shorten it from {row['at']:.0f} on: {format_factor(1 / row['efficiency'])} times what "
-            f"dividing it would leave at {evidence.ranks[-1]:.0f}",
+            f"hardly divided beyond {row['at']:.0f} ranks: {format_factor(1 / row['efficiency'])} times its share "
+            f"of divided work at {evidence.ranks[-1]:.0f}",
         )
         for row in stuck.to_dict("records")
     ]
@@ -187,5 +187,5 @@ def memory(line: Evidence, measured: float) -> str:
     now = float(np.interp(measured, line.ranks, value))
     if not low[-1] > DOUBLED * now:
         return ""
-    growth = f"{format_si(now, 'B')} at {measured:g}, {format_si(float(low[-1]), 'B')} or more at {line.ranks[-1]:g}"
-    return f"what a rank holds grows with the ranks: {growth}"
+    growth = f"{format_si(now, 'B')} at {measured:g}, at least {format_si(float(low[-1]), 'B')} at {line.ranks[-1]:g}"
+    return f"the memory of a rank grows with the ranks: {growth}"

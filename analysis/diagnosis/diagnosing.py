@@ -34,6 +34,7 @@ from ranksight.core.errors import InputError, nearest
 from ranksight.core.units import counted, finite, format_si, in_words
 from ranksight.model.application.equation_terms import TERMS, EquationTerms
 from ranksight.model.plaindata import plain
+from ranksight.model.process.shown import BEYOND
 from ranksight.model.questions import NO_CLOCK, above_zero, whole_ranks
 from ranksight.model.uncertainty.forecast import OK, Forecast
 
@@ -115,11 +116,15 @@ class Diagnosis:
         problem of the runs where it was asked for, not the work per rank that is computed from it."""
         if "ranks" not in self.model.parameters:
             raise InputError("the model has no parameter ranks", "fit runs of several rank counts")
+        return self._line_to(float(self.evidence.ranks[self._last]))
+
+    def _line_to(self, ranks: float) -> Evidence:
+        """What the model knows at rank counts from the fewest measured to `ranks`."""
         coordinates = self.model.coordinates
         if coordinates is None or self.of_runs is None:
-            points = line_of(self.model.training, self.model.parameters, self.target)
+            points = line_of(self.model.training, self.model.parameters, self.target, ranks)
         else:
-            points = coordinates.points(line_of(coordinates.seen, coordinates.given, self.of_runs[self._last]))
+            points = coordinates.points(line_of(coordinates.seen, coordinates.given, self.of_runs[self._last], ranks))
         return gather(self.model, points, self.level)
 
     @cached_property
@@ -169,11 +174,18 @@ class Diagnosis:
         0     solve     scales
         1  exchange  saturates
         """
-        line, fitted, network = self.line, self.model.fitted, self.model.equation.network
+        target, fitted, network = float(self.line.ranks[-1]), self.model.fitted, self.model.equation.network
         low, high = fitted.trained[:, fitted.parameters.index("ranks")].T
         seen = pd.Series(np.where(low == high, np.inf, low)).groupby(np.array(fitted.kernels, dtype=object)).min()
-        since = np.asarray(seen.reindex(line.kernels).fillna(0.0), dtype=np.float64)
-        return scaling.table(line, self.strong, 1 << 30 if network is None else network.ranks_per_node, since)
+        node = 1 << 30 if network is None else network.ranks_per_node
+
+        def along(line: Evidence) -> pd.DataFrame:
+            since = np.asarray(seen.reindex(line.kernels).fillna(0.0), dtype=np.float64)
+            return scaling.table(line, self.strong, node, since)
+
+        farthest = BEYOND * float(self.model.training[:, self.model.parameters.index("ranks")].max())
+        near = along(self.line)
+        return near if target >= farthest else scaling.with_classes(near, along(self._line_to(farthest)), target)
 
     @_table
     def rankings(self) -> pd.DataFrame:

@@ -81,6 +81,9 @@ class Evidence:
     samples: Array | None = None  # (K, k)
     """The fewest samples behind the kernel's time and counts, those of the level that it waits for most among them;
     infinite where nothing of it was sampled, None where nothing of any kernel was."""
+    message_ends: Array | None = None  # (2, K, k)
+    """How much less and more than `communication` messages may take, seconds, the first not positive; None where it is
+    not known."""
     least_instructions: Array | None = None  # (K, k)
     """Lower end of the interval of `instructions`; None where it is not known."""
     drawn: tuple[Evidence, ...] = ()
@@ -122,6 +125,13 @@ class Evidence:
     def whole(self) -> Array:
         """Seconds of each kernel on the wall with all its parts, (K, k)."""
         return self.computing + self.imbalance + self.communication
+
+    @property
+    def whole_ends(self) -> tuple[Array, Array]:
+        """90 % interval of :attr:`whole`, (K, k) each."""
+        waited, ends = self.imbalance + self.communication, self.message_ends
+        less, more = (0.0, 0.0) if ends is None else ends
+        return self.low + waited + less, self.high + waited + more
 
     @property
     def separate(self) -> Mask:
@@ -247,10 +257,21 @@ def gather(
         together=imbalances.together if imbalances is not None and imbalances.held else 1.0,
         slowest=() if imbalances is None else imbalances.slowest_class(kernels, np.nan_to_num(time), points),
         ratio=np.full(shape, np.nan) if imbalances is None else imbalances.over_mean(kernels, points),
+        message_ends=_message_ends(broken, ~(calls & answers.has("time"))),
         least_instructions=answers.end("instructions", "lower") * each_of,
         **terms,
     )
     return evidence if counts is None or not counts.worth else few.with_samples(evidence, counts, model.fitted)
+
+
+def _message_ends(broken: Breakdown, sent: Mask) -> Array | None:
+    """How much less and more than their value messages may take, (2, K, k), by the interval of BF_comm; nothing where a
+    kernel's messages are not `sent` on the network but have measured times of their own."""
+    if broken.exchanged is None:
+        return None
+    factor, seconds = broken.exchanged.factor, np.where(sent, broken.each["communication"], 0.0)
+    ends = np.stack([ratio(end[0], factor.value[0], 1.0) - 1.0 for end in (factor.lower, factor.upper)])
+    return np.asarray(np.nan_to_num(ends)[:, None] * seconds)
 
 
 def _computing(each: Mapping[str, Array]) -> Array:

@@ -15,7 +15,7 @@ import pandas as pd
 
 from ranksight.analysis.diagnosis.evidence import Evidence
 from ranksight.core import special
-from ranksight.core.arrays import Array, Index, Mask, log_ratio
+from ranksight.core.arrays import Array, Index, Mask, log_ratio, ratio
 
 MOST = 24
 """Kernels whose crossovers are reported: those with the largest share anywhere on the line."""
@@ -23,19 +23,19 @@ FINE = 32
 """Points between two rank counts of the line."""
 LIGHT = 0.01
 """Share of the time that both kernels must have where they cross."""
+ROUNDED = 1e-9
+"""Part of a time within which it is the largest."""
 
 
 def rankings(line: Evidence) -> pd.DataFrame:
     """Kernels by time at each rank count of `line`.
 
-    Columns: ``ranks``, ``place`` (1 is the largest), ``kernel``, ``time`` (s on the wall), ``share``; kernels whose
-    time has no bounds are left out.
+    Columns: ``ranks``, ``place`` (1 is the largest), ``kernel``, ``time`` (s on the wall, its messages among them),
+    ``share`` (of the program's time); kernels whose time has no bounds are left out.
     """
-    separate = line.separate
-    times = np.where(separate[:, None] & line.bounded, line.whole, np.nan)
+    times = np.where(line.separate[:, None] & line.bounded, line.whole, np.nan)
     count, k = times.shape
     order = np.argsort(np.where(np.isfinite(times), -times, np.inf), axis=0, kind="stable")
-    sums = np.nansum(times, axis=0)
     table = pd.DataFrame(
         {
             "ranks": np.repeat(line.ranks, count),
@@ -44,7 +44,7 @@ def rankings(line: Evidence) -> pd.DataFrame:
             "time": np.take_along_axis(times, order, 0).T.reshape(-1),
         }
     )
-    table["share"] = table["time"] / np.repeat(np.where(sums > 0, sums, 1.0), count)
+    table["share"] = table["time"] / np.repeat(np.where(line.total > 0, line.total, 1.0), count)
     ranked: pd.DataFrame = table.loc[np.isfinite(table["time"]) & (table["time"] > 0)]
     return ranked.reset_index(drop=True)
 
@@ -54,19 +54,19 @@ def crossovers(line: Evidence, level: float = 0.9) -> pd.DataFrame:
 
     Columns: ``kernel`` overtakes ``over`` at ``ranks``, between ``lower`` and ``upper``, whole numbers of ranks, with
     probability `level` (NaN where the line ends before it is that sure); ``largest`` (whether it becomes the largest of
-    all there) and ``share`` (of the time there), those that become the largest first. Where the time of one of them is
-    known within its interval alone, it is reported only if the line ends with the order sure.
+    all kernels there, those that only communicate and those whose time has no bounds among them) and ``share`` (of the
+    program's time there), those that become the largest first. Where the time of one of them is known within its
+    interval alone, it is reported only if the line ends with the order sure. A kernel takes part where it takes time
+    and that time has bounds: one rank sends no messages.
     """
     columns = ["kernel", "over", "ranks", "lower", "upper", "largest", "share"]
-    compared = line.separate
-    compared &= line.bounded.all(axis=1) & (line.whole > 0).all(axis=1)
-    if line.whole.shape[1] < 2 or compared.sum() < 2:
+    known = line.separate[:, None] & line.bounded & (line.whole > 0)
+    index = np.flatnonzero(known.sum(axis=1) >= 2)
+    if len(index) < 2:
         return pd.DataFrame(columns=columns)
-    index = np.flatnonzero(compared)
-    sums = line.whole.sum(axis=0)
-    weight = (line.whole[index] / sums).max(axis=1)
+    weight = np.where(known[index], ratio(line.whole[index], line.total), 0.0).max(axis=1)
     index = index[np.argsort(-weight, kind="stable")[:MOST]]
-    ranks, times, spread, share = _fine(line, index, sums, level)
+    ranks, times, spread, share, most = _fine(line, index, known[index], level)
     names = np.array(line.kernels, dtype=object)[index]
     sure: Mask = np.asarray(line.ok[index].all(axis=1))
 
@@ -74,14 +74,14 @@ def crossovers(line: Evidence, level: float = 0.9) -> pd.DataFrame:
     first, second = np.triu_indices(len(index), 1)
     difference = ahead[first] - ahead[second]
     deviation = difference / np.maximum(np.hypot(spread[first], spread[second]), 1e-9)
-    sign = np.sign(difference)
+    sign = np.sign(difference)  # NaN where one of them takes no part: no crossing
     pair, place = np.nonzero((sign[:, :-1] * sign[:, 1:] < 0) | ((sign[:, :-1] == 0) & (sign[:, 1:] != 0)))
     heavy = np.minimum(share[first[pair], place], share[second[pair], place]) >= LIGHT
     rows = []
     for a, at in zip(pair[heavy], place[heavy], strict=True):
         up = difference[a, at + 1] > 0
         winner, loser = (first[a], second[a]) if up else (second[a], first[a])
-        chance = special.ndtr(deviation[a] if up else -deviation[a])
+        chance = np.nan_to_num(special.ndtr(deviation[a] if up else -deviation[a]), nan=0.5)
         part = difference[a, at] / (difference[a, at] - difference[a, at + 1])
         where = float(np.exp(np.log(ranks[at]) + part * (np.log(ranks[at + 1]) - np.log(ranks[at]))))
         below = np.flatnonzero(chance[: at + 1] <= (1 - level) / 2)
@@ -90,7 +90,7 @@ def crossovers(line: Evidence, level: float = 0.9) -> pd.DataFrame:
         upper = float(np.ceil(ranks[at + 1 + above[0]])) if len(above) else np.nan
         if not np.isfinite(upper) and not (sure[winner] and sure[loser]):
             continue
-        top = bool(times[winner, at + 1] >= times[:, at + 1].max())
+        top = bool(times[winner, at + 1] >= most[at + 1] * (1 - ROUNDED))
         rows.append((names[winner], names[loser], where, lower, upper, top, float(share[winner, at + 1])))
     table = pd.DataFrame(rows, columns=columns)
     return table.sort_values(["largest", "share"], ascending=False, kind="stable", ignore_index=True)
@@ -107,17 +107,21 @@ def clear(crossings: pd.DataFrame) -> pd.DataFrame:
     return crossings[(ends == 2) | ((ends == 1) & ~pair.duplicated(keep=False))]
 
 
-def _fine(line: Evidence, index: Index, sums: Array, level: float) -> tuple[Array, Array, Array, Array]:
-    """Ranks, times, standard deviations of their logarithms and shares between the points of the line."""
+def _fine(line: Evidence, index: Index, known: Mask, level: float) -> tuple[Array, Array, Array, Array, Array]:
+    """Ranks between the points of the line; times, standard deviations of their logarithms and shares of the kernels
+    at `index`, NaN next to points where a kernel's time is not `known`; and the time of the largest of all kernels."""
     x = np.log(line.ranks)
     fine = np.unique(np.concatenate([np.linspace(a, b, FINE) for a, b in pairwise(x)]))
 
     def between(values: Array) -> Array:
         return np.stack([np.interp(fine, x, row) for row in values])
 
-    whole = line.whole[index]
-    waited = (line.imbalance + line.communication)[index]
-    wide = log_ratio(line.high[index] + waited, np.maximum(line.low[index] + waited, 1e-300))
+    def times_of(seconds: Array) -> Array:
+        return np.exp(between(np.log(np.where(seconds > 0, seconds, np.nan))))
+
+    low, high = (end[index] for end in line.whole_ends)
+    wide = log_ratio(high, np.maximum(low, 1e-300))
     spread = np.nan_to_num(wide / (2 * float(special.ndtri((1 + level) / 2))), nan=1.0, posinf=1.0)
-    times = np.exp(between(np.log(whole)))
-    return np.exp(fine), times, between(spread), times / np.exp(np.interp(fine, x, np.log(sums)))
+    times = times_of(np.where(known, line.whole[index], np.nan))
+    largest = np.nan_to_num(times_of(line.whole[line.separate])).max(axis=0)
+    return np.exp(fine), times, between(spread), times / np.exp(np.interp(fine, x, np.log(line.total))), largest

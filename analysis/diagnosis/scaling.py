@@ -1,11 +1,15 @@
 """How each kernel's time goes with the number of ranks: it scales, it saturates, or it grows.
 
 In strong scaling a rank's work falls with the ranks and so should its time; in weak scaling it stays. Trees and
-hypercubes add a logarithm of the ranks. On a line of rank counts up to the target, s = d log T / d log p:
+hypercubes add a logarithm of the ranks. On a line of rank counts p up to the last, with l the growth that is allowed:
 
-- a kernel *grows* from where its time rises faster than log2 of the ranks, to the end;
-- in strong scaling it *saturates* at where twice the ranks no longer bring down its time to 1 / sqrt(2), to the end;
+- a kernel *grows* from where T / l is least, if T / l at the last is noticeably more;
+- in strong scaling it *saturates* from where T sqrt(p) is least, if that is before the last: from there on, twice the
+  ranks no longer bring down its time to 1 / sqrt(2);
 - otherwise it *scales*.
+
+Least values, in place of the slope at the last, make a verdict one for a kernel: a step or a dent of the predicted
+times between two rank counts does not turn it.
 """
 
 from __future__ import annotations
@@ -19,16 +23,18 @@ from ranksight.core.arrays import Array, Index, Mask, log_ratio, ratio
 from ranksight.core.experiment import WHOLE
 
 HALF = -0.5
-"""Slope s above which a kernel of a strongly scaling program saturates."""
+"""Slope d log T / d log p above which a kernel of a strongly scaling program saturates."""
 COUNTED = "instructions"
 MARGIN = 0.02
-"""Slope above the logarithm's within which nothing is said to grow."""
+"""Slope above the allowed one within which nothing is said to grow."""
 HEAVY = 0.01
 """Share of the time at the most ranks from which a growing kernel is named."""
 EARLY = 8.0
 """Ranks over the fewest up to which work shows whether it is divided."""
+NOTHING = 1e-9
+"""Part of the most that a kernel takes which is no time at all: messages of a single rank, rounds inside a node."""
 NOTICED = 1.1
-"""Growth over the whole stretch below which nothing is said to grow."""
+"""Growth beyond the allowed one up to which nothing is said to grow."""
 
 
 def is_strong(line: Evidence) -> bool:
@@ -51,15 +57,15 @@ def steps(ranks: Array) -> Array:
 def table(line: Evidence, strong: bool, node: int = 1, since: Array | None = None) -> pd.DataFrame:
     """How each kernel scales along `line`, whose points differ in ranks alone and rise.
 
-    Columns: ``kernel``; ``verdict`` (``scales``, ``saturates``, ``grows`` or ``undecided``); ``at`` (ranks from where,
-    NaN where it scales); ``first``, ``last`` (s at the fewest ranks that have it and at the most); ``growth`` (time at
-    the most ranks over that at ``at`` where it grows, over its least elsewhere); ``bound`` (whether the data do not
-    suffice for the time, and ``growth`` is the least that it may be); ``efficiency`` (of the ideal at the most ranks:
-    work kept in weak, divided in strong scaling); ``share`` (of the program's time at the most ranks); ``named``
-    (whether it grows, matters, and its instructions, where counted, grow with it, so that scatter of times alone names
-    nothing),
-    ``by`` (``time``, or ``instructions`` where the data suffice for these and not for the time: the kernel is then
-    taken to keep its time per instruction); the largest first.
+    Columns: ``kernel``; ``verdict`` (``scales``, ``saturates``, ``grows`` or ``undecided``); ``at`` (ranks from
+    where, NaN where it scales); ``first``, ``last`` (s at the fewest ranks that have it and at the most);
+    ``growth`` (time at the most ranks over that at ``at`` where it grows, over its least elsewhere); ``allowed``
+    (the growth from ``at`` on that is no trouble, 1 where it does not grow); ``bound`` (whether the data do not
+    suffice for the time or where it begins to grow, and ``growth`` is the least that it may be); ``efficiency`` (of
+    the ideal at the most ranks: work kept in weak, divided in strong scaling); ``share`` (of the program's time at
+    the most ranks); ``named`` (whether it grows, matters, and its instructions, where counted, grow with it, so
+    that scatter of times alone names nothing); ``by`` (``time``, or ``instructions`` where the data suffice for
+    these and not for the time: the kernel is then taken to keep its time per instruction); the largest first.
 
     `strong`: see :func:`is_strong`. `node`: ranks of a node: messages first grow by the step from links inside a node
     to those between nodes. `since` (K,): the fewest ranks that each kernel was seen at: with fewer there is none, and
@@ -69,37 +75,34 @@ def table(line: Evidence, strong: bool, node: int = 1, since: Array | None = Non
     count, k = times.shape
     if since is not None:
         times = np.where(ranks < np.minimum(since, ranks[-1])[:, None], np.nan, times)
-    begin = np.isfinite(times).argmax(axis=1)[:, None]
-    with np.errstate(invalid="ignore", divide="ignore"):
-        logs = np.log(np.where(times > 0, times, np.nan))
-        slope, slow, slowly = (
-            np.diff(curve) / np.diff(np.log(ranks))
-            for curve in (logs, np.log(steps(ranks)), np.log(_rounds(ranks, node)))
-        )
-        share = line.whole[:, -1] / line.total[-1] if line.total[-1] > 0 else np.zeros(count)
+    times = np.where(times > NOTHING * np.nanmax(np.nan_to_num(times), axis=1, keepdims=True), times, np.nan)
+    begin = np.isfinite(times).argmax(axis=1)
+    logs, doublings = np.log(times), np.log(ranks)
+    share = line.whole[:, -1] / line.total[-1] if line.total[-1] > 0 else np.zeros(count)
     sending = (line.communication[:, -1] > line.computing[:, -1] + line.imbalance[:, -1])[:, None]
-    expected = np.where(sending, np.where(np.isfinite(slowly), slowly, np.inf), slow)
-    rising = _trailing(slope > expected + MARGIN)
-    flat = _trailing(slope > HALF)
-    rise = np.where(rising < k - 1, logs[:, -1] - np.take_along_axis(logs, rising[:, None], 1)[:, 0], 0.0)
+    allowed = np.log(np.where(sending, _rounds(ranks, node), steps(ranks))) + MARGIN * doublings
+    rising = _last_least(logs - allowed)
+    flat = _last_least(logs - (HALF + MARGIN) * doublings)
     # A pure logarithm, which is nothing on one rank, rises faster than one step more.
-    rounds = np.log2(np.maximum(ranks, 2.0))
-    grows = np.nan_to_num(rise) > np.log(NOTICED * rounds[-1] / rounds[np.minimum(rising, k - 1)])
+    pure = np.broadcast_to(np.log(np.log2(np.maximum(ranks, 2.0))), times.shape)
+    expected = np.maximum(*(curve[:, -1] - _at(curve, rising) for curve in (allowed, pure)))
+    grows = logs[:, -1] - _at(logs, rising) > expected + np.log(NOTICED)
     stuck = strong & (flat < k - 1) & ~grows
     named = grows & (share >= HEAVY) & _proven(line, rising)
     verdict = np.where(grows, "grows", np.where(stuck, "saturates", "scales"))
     predicted = line.ok[:, -1] | (line.computing[:, -1] <= 0) | (by == COUNTED)
     sure, factor, least_at = _beyond_doubt(line, verdict, strong)
-    decided = (predicted & ~(grows & ~_supported(line, times, rising, by))) | sure
+    supported = predicted & (~grows | _supported(line, times, rising, by))
+    decided = supported | sure
     decided &= np.isfinite(logs[:, -1]) & (np.isfinite(times).sum(axis=1) >= min(2, k))
     with np.errstate(invalid="ignore", divide="ignore"):
-        first = np.take_along_axis(times, begin, 1)[:, 0]
-        ideal = first * (ranks[begin[:, 0]] / ranks[-1] if strong else 1.0)
+        first = _at(times, begin)
+        ideal = first * (ranks[begin] / ranks[-1] if strong else 1.0)
         efficiency = ideal / times[:, -1]
         least = np.where(np.isfinite(times), times, np.inf).argmin(axis=1)
-        start = np.take_along_axis(times, np.where(grows, rising, least)[:, None], 1)[:, 0]
+        start = _at(times, np.where(grows, rising, least))
         growth = np.where(start > 0, times[:, -1] / start, np.nan)
-    bound = ~predicted & sure & grows
+    bound = ~supported & sure & grows
     from_where = np.where(bound, least_at, rising)
     table_of_kernels = pd.DataFrame(
         {
@@ -109,6 +112,7 @@ def table(line: Evidence, strong: bool, node: int = 1, since: Array | None = Non
             "first": first,
             "last": times[:, -1],
             "growth": np.where(bound, factor, growth),
+            "allowed": np.where(grows, np.exp(expected), 1.0),
             "bound": bound,
             "efficiency": efficiency,
             "share": share,
@@ -120,6 +124,19 @@ def table(line: Evidence, strong: bool, node: int = 1, since: Array | None = Non
     return table_of_kernels.sort_values("last", ascending=False, kind="stable", ignore_index=True)
 
 
+def with_classes(near: pd.DataFrame, far: pd.DataFrame, ranks: float) -> pd.DataFrame:
+    """The table `near` of a line that ends at `ranks` with the verdicts of `far`, a line that goes on, where these are
+    decided: how a kernel grows is one thing, however far one asks. Growth that begins at `ranks` or beyond is no matter
+    of the shorter line."""
+    of = far.set_index("kernel").reindex(near["kernel"]).reset_index()
+    new = ~of["verdict"].isin(["undecided", np.nan]) & (of["verdict"] != near["verdict"]) & ~of["bound"].eq(True)
+    new &= ~(of["at"] >= ranks)
+    then = of["last"] / of["growth"]
+    changes = {"verdict": of["verdict"], "at": of["at"], "named": False, "bound": False, "allowed": 1.0}
+    changes["growth"] = near["last"] / then
+    return near.assign(**{name: near[name].mask(new, value) for name, value in changes.items()})
+
+
 def _beyond_doubt(line: Evidence, verdict: NDArray[np.str_], strong: bool) -> tuple[Mask, Array, Index]:
     """Whether a verdict holds at every time within the intervals, (K,), where the time itself is not predicted; how
     many times as long as at its least a kernel takes at least at the most ranks, (K,), and where that least is, (K,).
@@ -127,10 +144,9 @@ def _beyond_doubt(line: Evidence, verdict: NDArray[np.str_], strong: bool) -> tu
     A kernel grows if the least that it may take at the most ranks exceeds the most that it took at its least, by more
     than the logarithm of the ranks; it scales if the most that it may take is what scaling leaves of it.
     """
-    waited = line.imbalance + line.communication
-    low, high = line.low + waited, line.high + waited
+    low, high = line.whole_ends
     at = np.argmin(np.where(line.bounded, high, np.inf), axis=1)
-    least = np.take_along_axis(high, at[:, None], 1)[:, 0]
+    least = _at(high, at)
     rounds = steps(line.ranks)
     grows = low[:, -1] > NOTICED * rounds[-1] / rounds[at] * least
     allowed = (line.ranks[-1] / line.ranks[0]) ** HALF if strong else rounds[-1] / rounds[0]
@@ -141,25 +157,24 @@ def _beyond_doubt(line: Evidence, verdict: NDArray[np.str_], strong: bool) -> tu
 
 def _supported(line: Evidence, times: Array, start: Index, by: NDArray[np.object_]) -> Mask:
     """Whether even the least that a kernel may take at the most ranks is more than what it takes at `start`, (K,)."""
-    waited = (line.imbalance + line.communication)[:, -1]
     count = line.instructions[:, -1]
     least_count = count if line.least_instructions is None else line.least_instructions[:, -1]
-    least = np.where(by == COUNTED, times[:, -1] * ratio(least_count, count, 1.0), line.low[:, -1] + waited)
-    begin = np.take_along_axis(times, np.minimum(start, len(line.ranks) - 1)[:, None], 1)[:, 0]
-    return np.asarray(~(least <= begin))
+    least = np.where(by == COUNTED, times[:, -1] * ratio(least_count, count, 1.0), line.whole_ends[0][:, -1])
+    return np.asarray(~(least <= _at(times, start)))
 
 
 def _rounds(ranks: Array, node: int) -> Array:
     """Rounds of a tree between the nodes, or inside a node where there is one; those inside are negligible then."""
-    return np.asarray(np.where(ranks > node, np.log2(np.maximum(ranks / node, 1.0)), 1e-9 * np.log2(ranks)))
+    return np.asarray(
+        np.where(ranks > node, np.log2(np.maximum(ranks / node, 1.0)), NOTHING * np.log2(np.maximum(ranks, 1.0001)))
+    )
 
 
 def _proven(line: Evidence, start: Index) -> Mask:
     """Whether what was counted grows faster than the logarithm from `start` on; or messages take the time."""
-    begin = np.minimum(start, len(line.ranks) - 1)
     work = _busiest(line)
-    grown = log_ratio(work[:, -1], np.take_along_axis(work, begin[:, None], 1)[:, 0])
-    logarithm = np.log(steps(line.ranks[-1:]) / steps(line.ranks[begin]))
+    grown = log_ratio(work[:, -1], _at(work, start))
+    logarithm = np.log(steps(line.ranks[-1:]) / steps(line.ranks[start]))
     return np.asarray(~np.isfinite(grown) | (grown > logarithm) | ~_computed(line))
 
 
@@ -171,8 +186,9 @@ def _computed(line: Evidence) -> Mask:
 def _curves(line: Evidence) -> tuple[Array, Array, NDArray[np.object_]]:
     """Times over the ranks, the ranks, and what each was inferred from.
 
-    Where a kernel's time is not predicted to the end and its instructions are, these show how it grows from the rank
-    counts on at which the time is known, or from the fewest; they do not where most of its time is messages.
+    Where a kernel's time is not predicted to the end and its instructions are, these show how it grows: the data
+    suffice for them, and where there is no time at all they stand for it, in proportion from the rank count on at which
+    it is known. They do not where most of the time is messages.
     """
     times = line.whole.copy()
     use = ~line.ok[:, -1] & line.counted_ok.all(axis=1) & (line.computing[:, -1] > 0) & _computed(line)
@@ -186,7 +202,8 @@ def _curves(line: Evidence) -> tuple[Array, Array, NDArray[np.object_]]:
     base, counts = (np.take_along_axis(values, at, 1) for values in (times, work))
     each = ratio(base, counts, 0.0)
     by = np.where(use, COUNTED, "time").astype(object)
-    return np.where(use[:, None], np.maximum(each * work, 0.0), times), line.ranks, by
+    absent = use[:, None] & ~(times > 0)
+    return np.where(absent, np.maximum(each * work, 0.0), times), line.ranks, by
 
 
 def _busiest(line: Evidence) -> Array:
@@ -194,17 +211,24 @@ def _busiest(line: Evidence) -> Array:
     return line.instructions * np.maximum(ratio(line.computing + line.imbalance, line.computing, 1.0), 1.0)
 
 
-def _trailing(holds: Mask) -> Index:
-    """Index where the unbroken run of `holds` (K, k - 1) that reaches the end begins; k - 1 where there is none."""
-    run = np.logical_and.accumulate(holds[:, ::-1], axis=1).sum(axis=1)
-    return np.asarray(holds.shape[1] - run, dtype=np.intp)
+def _last_least(values: Array) -> Index:
+    """Index of the least of each row (K, k), the last where several are the least; the last of all where none is
+    known."""
+    known = np.where(np.isnan(values), np.inf, values)[:, ::-1]
+    return np.asarray(values.shape[1] - 1 - known.argmin(axis=1), dtype=np.intp)
 
 
-def line_of(training: Array, parameters: tuple[str, ...], target: Array) -> Array:
-    """Points from the fewest ranks measured to those of `target`: powers of two, what was measured, and the target."""
+def _at(values: Array, index: Index) -> Array:
+    """The value of each row (K, k) at its index (K,)."""
+    return np.asarray(np.take_along_axis(values, index[:, None], 1)[:, 0])
+
+
+def line_of(training: Array, parameters: tuple[str, ...], target: Array, last: float) -> Array:
+    """Points from the fewest ranks measured to the `last`: powers of two, what was measured, and the last; other
+    parameters as those of `target`."""
     at = parameters.index("ranks")
     measured = np.unique(training[:, at])
-    low, high = float(measured[0]), float(target[at])
+    low, high = float(measured[0]), last
     powers = 2.0 ** np.arange(0, 41)
     ranks = np.unique(np.concatenate([measured, powers, [high]]))
     ranks = ranks[(ranks >= min(low, high)) & (ranks <= high)]

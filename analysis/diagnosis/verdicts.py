@@ -32,9 +32,9 @@ OVER = (
     "its bytes take {used:.2g} times its time at the bandwidth of {level}: the time, the bytes or the platform is wrong"
 )
 """Reason of a kernel that moves more than a level delivers."""
-LONG = "{cpi:.2g} cycles an instruction are more than execution takes, and no loads by level explain them"
+LONG = "CPI {cpi:.2g} is more than execution takes, and loads by cache level do not explain the rest"
 """Reason of a kernel that waits for what was not counted."""
-REST_UNKNOWN = "loads by level or stalls would show the rest"
+REST_UNKNOWN = "loads by cache level or stalls would show the rest"
 """Reason of a kernel whose counters bound no more of its time than any level of memory may take."""
 
 
@@ -54,9 +54,9 @@ def savings(causes: Causes, computing: Array, whole: Array) -> Array:
 def table(evidence: Evidence, causes: Causes) -> pd.DataFrame:
     """Verdicts of all kernels at all configurations, the largest kernels of each configuration first.
 
-    One column a parameter, then ``kernel``; ``time``, ``lower``, ``upper`` (s a rank on the wall, computing's
-    interval), ``share`` (of the program's time); ``verdict``, ``chance`` (of the verdict's side against the other, NaN
-    where messages or imbalance lead), ``level`` (that stalls the kernel most, where memory does); the shares of the
+    One column a parameter, then ``kernel``; ``time``, ``lower``, ``upper`` (s a rank on the wall, and the interval),
+    ``share`` (of the program's time); ``verdict``, ``chance`` (of the verdict's side against the other, NaN where
+    messages or imbalance lead), ``level`` (that stalls the kernel most, where memory does); the shares of the
     kernel's time ``compute``, ``L2``, ``L3``, ``memory``, ``communication``, ``imbalance``, ``unknown`` and for each
     ``<cause>_low`` and ``<cause>_high`` (90 %); ``cpi``, ``bf_mem``, ``in_flight`` (loads in flight at the level),
     ``bandwidth_used`` (part of a rank's bandwidth of the level; of memory's where none stalls it); ``change`` and
@@ -73,7 +73,7 @@ def table(evidence: Evidence, causes: Causes) -> pd.DataFrame:
         cpi = np.where(evidence.instructions > 0, cycles / evidence.instructions, np.nan)
         share = ratio(whole, sums, 0.0)
     verdict = causes.verdict
-    waited = evidence.imbalance + evidence.communication
+    low, high = evidence.whole_ends
     columns: dict[str, object] = {
         name: np.repeat(evidence.points[:, at], count) for at, name in enumerate(evidence.parameters)
     }
@@ -82,7 +82,7 @@ def table(evidence: Evidence, causes: Causes) -> pd.DataFrame:
         return values.T.reshape(-1)
 
     columns["kernel"] = np.tile(np.array(evidence.kernels, dtype=object), k)
-    columns |= {"time": flat(whole), "lower": flat(evidence.low + waited), "upper": flat(evidence.high + waited)}
+    columns |= {"time": flat(whole), "lower": flat(low), "upper": flat(high)}
     columns |= {"share": flat(share), "verdict": np.array(VERDICTS, dtype=object)[flat(verdict)]}
     columns |= {"chance": flat(causes.chance)}
     stalled = causes.share[1:4].sum(axis=0) > 0
@@ -123,7 +123,7 @@ def _reasons(evidence: Evidence, causes: Causes, verdict: Index) -> NDArray[np.o
     if evidence.imputed is not None:
         open_ &= ~evidence.imputed
     bare = open_ & (causes.share[6] > 0.5)
-    without = "no machine is described" if evidence.ceilings is None else "loads by level and stalls were not counted"
+    without = "no platform was given to fit" if evidence.ceilings is None else "loads by cache level were not counted"
     reason = np.where(bare, without, reason)
     beyond = open_ & over_the_roof(evidence, causes)
     if beyond.any():
@@ -140,7 +140,8 @@ def _reasons(evidence: Evidence, causes: Causes, verdict: Index) -> NDArray[np.o
         order = np.argsort(-causes.share[:6], axis=0)[:2]
         ends = [np.take_along_axis(end[:6], order, 0)[:, rest] for end in (causes.low, causes.high)]
         low, high = (_PERCENT[np.clip(np.round(100 * end), 0, 100).astype(np.intp)] for end in ends)
-        one, other = np.array(CAUSES, dtype=object)[order[:, rest]] + " " + low + " to " + high
+        ranges = np.where(low == high, low, low + " to " + high)
+        one, other = np.array(CAUSES, dtype=object)[order[:, rest]] + " (" + ranges + ")"
         reason[rest] = one + " or " + other
         lacking = rest & (causes.share[CAUSES.index("unknown")] > causes.high[1:4].max(axis=0))
         reason[lacking] = one[lacking[rest]] + f"; {REST_UNKNOWN}"

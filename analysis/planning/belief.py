@@ -56,7 +56,9 @@ class Belief:
     """One where the logarithm is meant, else the size of the value: what uncertainties are relative to."""
     freedom: Array  # (s, c)
     points: Array  # (k, m)
-    drift: Array  # (s, m): drift per e-fold along each parameter
+    drift: Array  # (s, m)
+    """Standard deviation per e-fold along each parameter by which a series departs from its function beyond the runs,
+    whether its law goes on or turns into another."""
     low: Array  # (s, m): range measured
     high: Array  # (s, m)
     jobs: Array  # (s,): standard deviation between jobs

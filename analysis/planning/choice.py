@@ -3,7 +3,7 @@ run first. Results of the cheap ones may change which expensive ones are worth m
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -13,11 +13,11 @@ from ranksight.analysis.planning.cost import Cost, cost_of
 from ranksight.analysis.planning.designs import GAIN, ROUNDING, Means, best
 from ranksight.analysis.planning.goal import REACH, Goal, goal
 from ranksight.analysis.planning.prospect import Prospect
-from ranksight.analysis.planning.remedies import Remedy, remedies, required, scale
+from ranksight.analysis.planning.remedies import NETWORK, Remedy, remedies, required, scale
 from ranksight.core.arrays import Array
 from ranksight.core.errors import InsufficientError
 from ranksight.core.experiment import Experiment
-from ranksight.core.units import in_full
+from ranksight.core.units import HOUR, in_full
 from ranksight.core.valuerules import Rule
 from ranksight.model.fitted_model import Model
 from ranksight.model.uncertainty.forecast import OK, WIDE, Forecast
@@ -65,7 +65,9 @@ class Choice:
     ended: str  # why no more runs are planned: :data:`RUNS`, :data:`BUDGET`, :data:`WORTHLESS` or :data:`NOTHING`
     narrowing: float  # part of the interval's width that all runs together are expected to take away
     remedies: tuple[Remedy, ...] = ()
-    """What else narrows the interval, and these runs, that which helps most first; nothing that hardly helps."""
+    """What else narrows the interval, and these runs, that which helps most first; nothing that hardly helps, and
+    where the targets can be run themselves, no runs that cost more. A network is calibrated once for all programs,
+    whatever it costs."""
 
     @property
     def settled(self) -> bool:
@@ -110,10 +112,29 @@ def plan(
         return replace(choice, remedies=(needed,))
     mended = remedies(model, experiment, asked, price, repetitions)
     if choice.runs and choice.narrowing >= GAIN:
-        ranks = [run.configuration.get("ranks", 0.0) for run in choice.runs]
-        where = f"at {', '.join(in_full(each) for each in sorted(set(ranks)))} ranks" if all(ranks) else "these runs"
-        mended = (*mended, scale(f"measure {where}", choice.narrowing, choice.core_hours))
+        mended = (*mended, scale(f"measure {_where(choice.runs)}", choice.narrowing, choice.core_hours))
+    if budget is not None or _can_run(targets, offered, cores):
+        most_spent = HOUR * choice.budget * ROUNDING
+        mended = tuple(each for each in mended if each.cause == NETWORK or not each.core_seconds > most_spent)
     return replace(choice, remedies=tuple(sorted(mended, key=lambda each: -each.gain)))
+
+
+def _where(runs: Sequence[PlannedRun]) -> str:
+    """The runs of a plan by their ranks, or the one parameter that there is."""
+    names = list(runs[0].configuration)
+    name = "ranks" if "ranks" in names else names[0]
+    values = sorted({run.configuration[name] for run in runs})
+    listed = ", ".join(map(in_full, values))
+    if name == "ranks":
+        return f"at {listed} ranks"
+    return f"at {name} {listed}" if len(names) == 1 else "these runs"
+
+
+def _can_run(targets: Array, offered: Candidates, cores: float | None) -> bool:
+    """Whether the targets (t, m) can be run themselves, as far as is known: no rule or limit bars them, and the machine
+    of the runs has a core for each rank."""
+    ranks = targets[:, list(offered.rules).index("ranks")] if "ranks" in offered.rules else np.ones(len(targets))
+    return not offered.barred and (cores is None or bool((ranks <= cores).all()))
 
 
 def choose_runs(

@@ -9,8 +9,9 @@ from pathlib import Path
 
 from ranksight.core.errors import InputError
 from ranksight.core.metrics import METRICS
-from ranksight.core.numerals import LONGER, parse_numbers
+from ranksight.core.numerals import parse_numbers
 from ranksight.core.units import some_of
+from ranksight.counters.readers._valued_cells import without_unit
 from ranksight.counters.readers.csv_table import Columns
 
 TIMES = re.compile(
@@ -24,7 +25,6 @@ RANKS = re.compile(r"(?:mpi|n|num|numberof|total)?ranks")
 """Names of columns in small letters, without signs and units."""
 LOOKED_AT = 2000
 """Rows whose cells are looked at."""
-_UNIT = re.compile(rf"(?:[\[(_](?:[num\u00b5\u03bc]?s|secs?|seconds?)[\])]?|{LONGER})$", re.IGNORECASE)
 _MEASURED = re.compile(
     r"[\[(](?:[num\u00b5\u03bc]?s|secs?|seconds?|mins?|minutes?|h|hrs?|hours?|%)[\])]$", re.IGNORECASE
 )
@@ -103,11 +103,6 @@ def _of_runs(
             needed = others
     found = set(runs(needed))
     return [name for name in cells if name in needed or len(set(runs([*needed, name]))) == len(found)]
-
-
-def without_unit(name: str) -> str:
-    """A column's name without the unit of time that it ends with, blanks as ``_``."""
-    return _UNIT.sub("", "_".join(name.split()))
 
 
 def _plain(name: str) -> str:

@@ -24,6 +24,7 @@ from ranksight.core.run import TOTAL
 from ranksight.core.units import some_of
 from ranksight.counters.readers._delimited import Delimited, Texts
 from ranksight.counters.readers._reshaping import Shape
+from ranksight.counters.readers._valued_cells import are_numbers, bare_number, with_numbers
 
 SHOWN = 5
 """Rows that a message names; the others are counted."""
@@ -88,8 +89,10 @@ class _Table:
         self.lines = np.asarray(self.text.lines)
         self.kept = np.ones(len(self.lines), dtype=bool)
         self.marked = np.zeros(len(self.lines), dtype=bool)  # rows with a word in place of a value
-        self.notes = [f"{path.name} {note}" for note in self.text.notes]
         self.decimal = columns.decimal or self._decimal()
+        numbers = [*columns.parameters.values(), *columns.metrics.values()]
+        self.text = with_numbers(path, self.text, numbers, self.decimal)
+        self.notes = [f"{path.name} {note}" for note in self.text.notes]
 
     def _named(self, rows: Mask) -> str:
         lines = self.lines[rows]
@@ -119,9 +122,9 @@ class _Table:
         """What separates the decimals of all columns of numbers."""
         wanted = [*self.columns.parameters.values(), *self.columns.metrics.values(), *filter(None, [self.columns.rank])]
         columns = [self.text.columns[name] for name in wanted]
-        if all(isinstance(texts, Texts) and texts.numbers() is not None for texts in columns):
+        if all(map(are_numbers, columns)):
             return "."
-        texts = list({text for column in columns for text in column})
+        texts = [_as_number(text) for text in {text for column in columns for text in column}]
         remedy = "say --decimal , or --decimal ."
         # A bare comma separates fields there: a quoted one groups thousands unless it cannot.
         if self.text.delimiter == ",":
@@ -335,6 +338,15 @@ def _copies(frame: pd.DataFrame, keys: list[str]) -> pd.Series[int]:
             numbers.append(number)
         blocks[group.index] = np.array(numbers) if number == count[group.index].max() else count[group.index]
     return blocks
+
+
+def _as_number(text: str) -> str:
+    """A number as it is, of another cell what is its number."""
+    try:
+        float(text)
+    except ValueError:
+        return bare_number(text)
+    return text
 
 
 def _number_or_none(text: str) -> float | None:

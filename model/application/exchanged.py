@@ -21,7 +21,7 @@ EXCHANGED = ("configuration", "communication", "network", "factor", "lower", "up
 MEANINGS = {
     "overlap": "below 1, part of the communication overlaps with computation",
     "waiting": "above 1, ranks wait for each other in MPI",
-    "": "within its uncertainty of 1, neither overlap nor waiting is shown",
+    "": "1 is inside its interval, so that neither overlap nor waiting is shown",
 }
 """What is said of a BF_comm."""
 NORMAL = 1e6

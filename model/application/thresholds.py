@@ -45,7 +45,7 @@ class Crossed:
 
     def text(self, operation: str) -> str:
         """The threshold in words."""
-        return f"{operation}: {self.was} in the runs, {self.now} at the target"
+        return f"{operation}: {self.now} (in the runs {self.was})"
 
 
 def calls(tables: Sequence[MessageTable], fabric: Fabric, choice: Choice) -> list[dict[Key, Call]]:

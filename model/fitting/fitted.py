@@ -32,7 +32,7 @@ BATCH = 120_000
 """Components x points worked on at once."""
 STEP = 1.1
 """Factor over which elasticities are taken."""
-ROUNDING = 1e-12
+ROUNDING = 1e-9
 """Part of the largest term below which, wherever the series was measured, a term is what rounding left."""
 
 
@@ -364,16 +364,17 @@ class Fitted(Keyed):
         return compared_growth.notes(self.terms, self.members, self.weight, self.kernels, self.metrics, kernels)
 
     def coefficients(self, i: int) -> list[tuple[str, float, float]]:
-        """Term, coefficient and standard error of the leading hypothesis of series `i`; NaN where the function is
-        fitted to what a process predicts."""
+        """Term, coefficient and standard error of the leading hypothesis of series `i`, as :meth:`formula` has them;
+        NaN where the function is fitted to what a process predicts."""
         error = np.sqrt(self.variance[i, 0] * (self.root[i, 0] ** 2).sum(axis=1))
         if any((process.rows == i).any() for process in self.processes):
             error = np.full(error.shape, np.nan)
-        return [
+        listed = [
             (write_term(self.terms[t], self.parameters) or "1", float(c), float(e))
             for t, c, e in zip(self.members[i, 0], self.coefficient[i, 0], error, strict=True)
             if t >= 0
         ]
+        return list(itertools.compress(listed, self._seen(i))) if listed else []
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data that JSON can hold; see :class:`ranksight.model.fitting.columns.Columns`."""

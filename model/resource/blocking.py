@@ -254,7 +254,7 @@ def _kernel(
         how = COUNTED
     else:
         cpi = _calm_cpi(cycles[known], instructions[known], waiting[known], weight[known], rate is not None)
-        how = "stalls from the CPI where memory asks least"
+        how = "stalls are cycles beyond the CPI of the run that waits least for memory"
     excess = cycles - instructions * cpi
     total = (weight * waiting)[known].sum()
     factor = float((weight * excess)[known].sum() / total)
@@ -271,10 +271,10 @@ def _kernel(
         steady = steady or bool(special.chdtrc(max(int(known.sum()) - 1, 1), chi) > DOUBT)
         if steady:
             error = float(np.sqrt(expected.sum()) / total)
-            how += ", one blocking factor within the sampling error"
+            how += "; one blocking factor, within the sampling error"
     error = float(np.hypot(error, factor * _scatter(counted, samples, latency, known)))
     taken_from = BY_CYCLES if source == "cycles" else "cycles from time"
-    return _Kernel(name, cpi, factors, factor, error, steady, f"{how}, {taken_from}")
+    return _Kernel(name, cpi, factors, factor, error, steady, f"{how}; {taken_from}")
 
 
 def _scatter(

@@ -10,6 +10,7 @@ that is evaluated.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -162,7 +163,13 @@ def _numbered_text(number: int, name: str) -> str:
     if number >= len(GRID_TERMS):
         return f"(1 - {name}^{_exponent(-LEVELS[number - len(GRID_TERMS)])})"
     grid = GRID_TERMS[number]
+    if grid.dimensions == 1:  # the one side is all ranks
+        return f"({_SIDE.sub(lambda _: name, grid.text)})"
     return f"({grid.text} on a {grid.dimensions}-d grid)"
+
+
+_SIDE = re.compile(r"\bx\b")
+"""The side of a process grid of one dimension in the text of a term."""
 
 
 def _exponent(value: float) -> str:

@@ -24,6 +24,7 @@ some sum whatever they are; the interval then has that of the function that was 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -119,7 +120,8 @@ class RankLaws(Stored, Keyed):
         parts = []
         for name, index in self.sums[i][0]:
             factor = self.coefficients.formula(index)
-            parts.append(factor if name == "1" else f"({factor}) * {name}")
+            plain = factor if _is_one(factor) else f"({factor})"
+            parts.append(factor if name == "1" else f"{plain} * {name if _is_one(name) else f'({name})'}")
         several = len(self.sums[i])
         return " + ".join(parts) + (f" ({several} sums fit)" if several > 1 else "")
 
@@ -134,6 +136,12 @@ class RankLaws(Stored, Keyed):
             and [len(each) for each in self.sums] == [len(each) for each in self.odds]
             and all(0 < odds < np.inf for each in self.odds for odds in each)
         )
+
+
+def _is_one(text: str) -> bool:
+    """Whether a text is one factor: without blanks, or in brackets that begin and end it."""
+    depths = list(itertools.accumulate((sign == "(") - (sign == ")") for sign in text))
+    return " " not in text or (text.startswith("(") and 0 not in depths[:-1])
 
 
 def fit_rank_laws(

@@ -32,7 +32,8 @@ REASONS = (
     "0 samples: time assumed from the program's mean CPI; run longer (more steps, --reps)",
     "few samples, {samples} a configuration, and the interval spans a factor of {factor}: measure "
     "longer runs, or sample more often",
-    "if the law turns into another beyond the runs the interval spans a factor of {factor}, if not {alone}",
+    "the interval spans a factor of {factor}, more than {bound:.3g}, as growth may change beyond the runs "
+    "({alone} if it does not)",
 )
 INSUFFICIENT = (FEW_POINTS, NO_DATA, DOMAIN, UNVARIED)
 """Codes of insufficient data with which the interval is not usable either."""

@@ -96,7 +96,7 @@ class Context:
     @cached_property
     def unpredicted(self) -> list[Unpredicted]:
         """What has no answer at the target."""
-        return unpredicted(self.sweep)
+        return unpredicted(self.sweep, self.first_run)
 
     @cached_property
     def expectations(self) -> Result | None:
@@ -124,10 +124,14 @@ class Context:
     @cached_property
     def answer(self) -> str:
         """The answer in one sentence."""
-        unpredicted = self.sweep.timed and not sufficient(self.sweep.total)
-        first = self.plan.runs[0].configuration if unpredicted and self.plan is not None and self.plan.runs else {}
-        then = ", ".join(place(name, value) for name, value in first.items())
-        return answer(self.sweep, self.ideal, self.losses, then)
+        return answer(self.sweep, self.ideal, self.losses, self.first_run)
+
+    @property
+    def first_run(self) -> str:
+        """The first run of the plan, where the program's time is not predicted; empty otherwise."""
+        if not self.sweep.timed or sufficient(self.sweep.total) or self.plan is None or not self.plan.runs:
+            return ""
+        return ", ".join(place(name, value) for name, value in self.plan.runs[0].configuration.items())
 
     @cached_property
     def kernels(self) -> list[str]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ranksight.analysis.diagnosis.ranking import clear
 from ranksight.core.names import short_names
 from ranksight.reports.palette import LINES
 from ranksight.reports.plots._axes import log_values, new_axes, second_axis, value_axis
@@ -46,7 +47,7 @@ def plot_ranking(sweep: Sweep, count: int = 8, ax: Axes | None = None) -> Any:
     ax.set_ylabel("predicted time per rank")
     found = sweep.diagnosis
     drawn = {sweep.breakdown.kernels[place] for place in shown}
-    for row in [] if found is None or sweep.along != RANKS else found.crossovers().to_dict("records"):
+    for row in [] if found is None or sweep.along != RANKS else clear(found.crossovers()).to_dict("records"):
         if {row["kernel"], row["over"]} <= drawn:
             y = np.interp(
                 np.log(row["ranks"]), np.log(sweep.values), times[sweep.breakdown.kernels.index(row["kernel"])]

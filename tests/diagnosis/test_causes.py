@@ -207,7 +207,7 @@ def test_more_cycles_than_code_takes_are_undecided_where_no_stalls_were_counted(
     assert [VERDICTS[v] for v in found.verdict[:, 0]] == ["compute-bound", "undecided", "compute-bound"]
     assert np.isnan(found.chance[1, 0])
     said = verdicts_table(given, found).set_index("kernel")["reason"]
-    assert said["lookup"].startswith("60 cycles an instruction")
+    assert said["lookup"].startswith("CPI 60 is more than execution takes")
     assert said["division"] == said["counted"] == ""
 
 

@@ -145,7 +145,7 @@ def test_the_verb_fits_a_screen_and_names_the_bug(file: str, capsys: pytest.Capt
     said = capsys.readouterr().out.splitlines()
     assert max(map(len, said[:-1])) <= 80
     assert any(line.strip().startswith("search grows from") for line in said)
-    assert any("search becomes the largest above" in line and "90%" in line for line in said)
+    assert any("search becomes the largest kernel above" in line and "90%" in line for line in said)
     assert any(line.strip().startswith("growth: search") for line in said)
     assert said[-1].startswith("next: ranksight ")
     assert main(["diagnose", file, "--quiet"]) == 0
@@ -166,7 +166,7 @@ def test_what_no_counter_shows_is_not_asked_of_the_platform(tmp_path: Path, caps
     assert "compute or not counted" in said
     assert said.splitlines()[-1].startswith("next: ranksight doctor")
     main(["diagnose", str(tmp_path / "m"), "--ranks", "16", "--format", "csv"])
-    assert "loads by level or stalls would show the rest" in capsys.readouterr().out
+    assert "loads by cache level or stalls would show the rest" in capsys.readouterr().out
 
 
 def test_the_verb_gives_tables_to_machines(file: str, capsys: pytest.CaptureFixture[str]) -> None:

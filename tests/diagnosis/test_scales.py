@@ -15,7 +15,7 @@ from ranksight.analysis.diagnosis.layouts import layouts
 from ranksight.comm.patterns.grid import Cartesian
 from ranksight.core.experiment import WHOLE
 from ranksight.model.uncertainty.forecast import Forecast
-from ranksight.reports.diagnosis import crossing, saturated
+from ranksight.reports.growth import crossing, saturated
 
 Make = Callable[..., Evidence]
 RANKS = [2.0**e for e in range(11)]
@@ -111,7 +111,7 @@ def test_work_that_is_not_divided_is_named_by_what_dividing_it_would_save(eviden
     assert [(kind, kernel) for kind, kernel, *_ in found] == [("undivided work", "serial")]
     total = 100 / 1024 + 1 + 1e-3 + 1
     assert found[0][2] == pytest.approx((1 - 1 / 1024) / total)
-    assert "from 1 on: 1020 times" in found[0][3].replace(",", "")
+    assert "beyond 1 ranks: 1020 times" in found[0][3].replace(",", "")
     assert advice.undivided(line, scaling.table(line, strong=False)) == []
 
 
@@ -169,6 +169,69 @@ def test_ranks_of_kernels_follow_their_times(evidence: Make) -> None:
     assert top[1] == "flat"
     assert top[1024] == "linear"
     assert found.groupby("ranks")["share"].sum().to_numpy() == pytest.approx(1)
+
+
+def test_a_kernel_that_only_sends_may_be_the_largest(evidence: Make) -> None:
+    """One rank sends nothing, so that no logarithm of its time exists there; and messages have an interval."""
+    sent = over(lambda p: np.where(p > 1, p / 50, 0.0))
+    line = evidence(
+        {"flat": [1.0] * len(RANKS), "linear": over(lambda p: p / 300), "sends": [0.0] * len(RANKS)},
+        RANKS,
+        wide={"flat": 1.1, "linear": 1.1},
+        communication={"sends": sent},
+    )
+    ends = np.zeros((2, *line.communication.shape))
+    ends[0], ends[1] = line.communication * (1 / 1.5 - 1), line.communication * (1.5 - 1)
+    found = ranking.crossovers(replace(line, message_ends=ends)).set_index(["kernel", "over"])
+    assert found["largest"].to_dict() == {("sends", "flat"): True, ("linear", "flat"): False}
+    row = found.loc[("sends", "flat")]
+    assert row["ranks"] == pytest.approx(50, rel=0.01)
+    reach = np.exp(np.hypot(np.log(1.5), np.log(1.1)))
+    assert [row["lower"], row["upper"]] == pytest.approx([50 / reach, 50 * reach], rel=0.04)
+    # What has no bounds is not said to cross, and is the largest all the same.
+    high, ok = line.high.copy(), line.ok.copy()
+    high[2], ok[2] = np.inf, False
+    open_ = replace(line, high=high, ok=ok)
+    assert not ranking.crossovers(open_)["largest"].any()
+
+
+@pytest.mark.parametrize("last", [6, 7, 8, 9, 11])
+def test_a_dent_of_the_times_does_not_turn_a_verdict(evidence: Make, last: int) -> None:
+    """Between 64 and 128 ranks another algorithm makes messages dearer once, and then cheaper."""
+    dent = np.where(np.array(RANKS) == 128, 1.6, 1.0)
+    sent = over(lambda p: np.where(p > 1, 1e-3 * p, 0.0) * dent)[:last]
+    line = evidence({"exchange": [0.0] * last, "steady": [1.0] * last}, RANKS[:last], communication={"exchange": sent})
+    found = scaling.table(line, strong=False, since=np.array([2.0, 1.0])).set_index("kernel")
+    assert found["verdict"].to_dict() == {"exchange": "grows", "steady": "scales"}
+    assert found.loc["exchange", "at"] == 4  # two to four ranks are twice the rounds of a tree
+
+
+def test_growth_has_one_class_for_near_and_far_targets(evidence: Make) -> None:
+    functions = {"late": lambda p: 1 + np.where(p > 64, 0.01 * (p - 64), 0.0), "steady": lambda p: 1 + 0 * p}
+
+    def along(last: int) -> pd.DataFrame:
+        times = {name: over(function)[:last] for name, function in functions.items()}
+        return scaling.table(evidence(times, RANKS[:last]), strong=False)
+
+    # At 128 ranks, what has begun to grow at 64 is within the logarithm.
+    near, far = along(8), along(11)
+    near.loc[near["kernel"] == "late", ["verdict", "at"]] = ["scales", np.nan]
+    known = scaling.with_classes(near, far, RANKS[7]).set_index("kernel")
+    assert known.loc["late", ["verdict", "at", "named"]].tolist() == ["grows", 64, False]
+    assert known.loc["late", "growth"] == pytest.approx(1.64)
+    assert known.loc["steady", "verdict"] == "scales"
+    # Before it has begun there is none.
+    near = along(6)
+    assert near["verdict"].tolist() == ["scales", "scales"]
+    assert scaling.with_classes(near, far, RANKS[5]).equals(near)
+
+
+def test_what_a_logarithm_would_leave_is_not_saved(evidence: Make) -> None:
+    line = evidence({"search": over(lambda p: 1e-2 * p), "steady": over(lambda p: 1 + 0 * p)}, RANKS)
+    ((kind, kernel, saves, _),) = advice.growing(scaling.table(line, strong=False), 1024)
+    assert (kind, kernel) == ("growth", "search")
+    # From 2 ranks on 512 times as long, where log2(p) allows 10.
+    assert saves == pytest.approx(10.24 / 11.24 * (1 - 10 / 512), rel=0.01)
 
 
 def test_efficiencies_multiply(evidence: Make) -> None:
@@ -321,7 +384,7 @@ def test_memory_is_named_where_even_the_least_of_it_doubles(evidence: Make) -> N
     line = evidence({"a": [1.0, 1.0, 1.0]}, [8.0, 64.0, 512.0])
     assert advice.memory(line, 8) == ""
     held = replace(line, memory=np.array([[2e7, 5e7, 3e8], [1e7, 3e7, 5e7], [3e7, 1e8, 2e9]]))
-    assert advice.memory(held, 8) == "what a rank holds grows with the ranks: 20 MB at 8, 50 MB or more at 512"
+    assert advice.memory(held, 8) == "the memory of a rank grows with the ranks: 20 MB at 8, at least 50 MB at 512"
     # 50 MB or more: no twice 50 MB; and nothing is said of what was measured.
     assert advice.memory(held, 64) == ""
     assert advice.memory(held, 512) == ""
@@ -330,10 +393,10 @@ def test_memory_is_named_where_even_the_least_of_it_doubles(evidence: Make) -> N
 @pytest.mark.parametrize(
     ("ranks", "lower", "upper", "words"),
     [
-        (123.0, 80.0, 190.0, "a becomes the largest above 123 ranks, 90%: 80 to 190"),
-        (123.0, 80.0, np.nan, "a becomes the largest above 123 ranks, 90%: from 80 on"),
-        (20.0, np.nan, 40.0, "a becomes the largest above 20 ranks, 90%: up to 40"),
-        (1.0, np.nan, 1.2, "a becomes the largest above 1 rank"),
+        (123.0, 80.0, 190.0, "a becomes the largest kernel above 123 ranks, 90%: 80 to 190"),
+        (123.0, 80.0, np.nan, "a becomes the largest kernel above 123 ranks, 90%: from 80 on"),
+        (20.0, np.nan, 40.0, "a becomes the largest kernel above 20 ranks, 90%: up to 40"),
+        (1.0, np.nan, 1.2, "a becomes the largest kernel above 1 rank"),
     ],
 )
 def test_a_crossover_in_words(ranks: float, lower: float, upper: float, words: str) -> None:
@@ -343,10 +406,10 @@ def test_a_crossover_in_words(ranks: float, lower: float, upper: float, words: s
 
 
 def test_what_took_no_time_at_first_has_no_efficiency() -> None:
-    assert saturated(0.25, 0.5, "16") == "250 ms at 16, 2 times what dividing it would leave"
+    assert saturated(0.25, 0.5, "16") == "250 ms at 16, 2 times its share of divided work"
     assert saturated(0.25, 0.0, "16") == "250 ms at 16"
     # 16 ranks leave a sixteenth: what takes as long has not been divided, what takes far longer has grown from nothing
-    assert saturated(0.25, 1 / 16, "16", 16.0) == "250 ms at 16, 16 times what dividing it would leave"
+    assert saturated(0.25, 1 / 16, "16", 16.0) == "250 ms at 16, 16 times its share of divided work"
     assert saturated(0.25, 1e-4, "16", 16.0) == "250 ms at 16"
 
 

@@ -68,7 +68,7 @@ def test_files_of_likwid_give_the_time_of_a_node_and_its_cause(
     assert main(["fit", "app.exp"]) == 0
     capsys.readouterr()
     # Without the machine every verb that answers names what is assumed.
-    assumed = "how many cores share memory is not known: 72 are taken to share it as the 18 of the runs did"
+    assumed = "how many cores share memory is not known: 72 are assumed to share it as the 18 of the runs did"
     for verb in ("predict", "diagnose"):
         main([verb, "app.exp.model.json", "--ranks", "72"])
         assert assumed in words(capsys)

@@ -66,7 +66,6 @@ GOOD = {"ranks": [1, 2, 4], "kernel": ["a", "a", "a"], "time": [3.0, 2.0, 1.0]}
     ("change", "settings", "said"),
     [
         ({}, {"time": "tme"}, r"no column 'tme'.*time"),
-        ({}, {"time": None}, "no column is named for the time"),
         ({}, {"parameters": ["size"]}, "no column 'size'"),
         ({"time": [3.0, "2x", 1.0]}, {}, r"the frame:2: '2x' in column 'time' is not a number"),
         ({"ranks": [1, "two", 4]}, {}, r"the frame:2: 'two' in column 'ranks' is not a number"),
@@ -83,6 +82,14 @@ def test_a_bad_frame_is_refused_in_one_line(change: dict, settings: dict, said: 
     with pytest.raises(InputError, match=said) as refused:
         rs.from_dict({**GOOD, **change}, **{**given, **settings})
     assert "\n" not in str(refused.value)
+
+
+def test_the_column_time_is_the_time_where_none_is_named() -> None:
+    table = pd.DataFrame(GOOD)
+    times = [rs.from_frame(table, kernel="kernel", **named).counters()["time"].tolist() for named in ({}, {"time": "time"})]
+    assert times[0] == times[1]
+    with pytest.raises(InputError, match="no column is named for the time"):
+        rs.from_frame(table.rename(columns={"time": "t"}), kernel="kernel")
 
 
 def test_what_is_no_frame_is_refused() -> None:

@@ -10,7 +10,8 @@ import pytest
 import ranksight as rs
 from ranksight.cli.main import main
 from ranksight.core.experiment import read
-from ranksight.counters.readers._markdown import _valued
+from ranksight.counters.readers._durations import seconds
+from ranksight.counters.readers._valued_cells import valued
 
 PAGE = """# Results of the new solver
 
@@ -78,7 +79,7 @@ def test_the_model_is_that_of_the_same_table_with_commas(tmp_path: Path) -> None
     ],
 )
 def test_cells_are_numbers_with_units(cell: str, text: str) -> None:
-    assert _valued(cell)[0] == text
+    assert valued(cell)[0] == text
 
 
 @pytest.mark.parametrize(
@@ -127,3 +128,36 @@ def test_rows_of_several_cases_are_refused_as_in_files(tmp_path: Path, capsys: p
 def test_reshaping_is_for_files_of_commas(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert imported(tmp_path, PAGE, *OPTIONS, "--delimiter", ";") == 2
     assert "for csv" in capsys.readouterr().err
+
+
+CELLS = [
+    ("10 s", "5200 ms", "1:02", "2m3.5s"),
+    ("10.0 +- 0.1 s", "5.1 ± 0.2 s", "2.6 s", "1.4s"),
+    ("10", "5.2", "2.6", "1.4"),
+]
+
+
+@pytest.mark.parametrize("cells", CELLS)
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+def test_cells_mean_the_same_whatever_separates_them(cells: tuple[str, ...], separator: str, tmp_path: Path) -> None:
+    rows = [("ranks", "time"), *((str(2**at), cell) for at, cell in enumerate(cells))]
+    (tmp_path / "t.csv").write_text("".join(f"{separator.join(row)}\n" for row in rows))
+    lines = [f"| {' | '.join(row)} |" for row in rows]
+    (tmp_path / "t.md").write_text("\n".join([lines[0], "|---|---|", *lines[1:]]) + "\n")
+    times = {}
+    for name in ("t.csv", "t.md"):
+        words = ["csv" if name == "t.csv" else "markdown", str(tmp_path / name), "-o", str(tmp_path / f"{name}.exp")]
+        assert main(["import", *words, "--quiet"]) == 0
+        made = read(tmp_path / f"{name}.exp")
+        tables = [made.table(run, "counters") for run in made.runs]
+        times[name] = [float(table["time"].iloc[0]) for table in tables if table is not None]
+    values = [seconds(cell.split("+-")[0].split("±")[0]) for cell in cells]
+    assert times["t.csv"] == times["t.md"] == pytest.approx(values)
+
+
+def test_a_decimal_comma_holds_for_cells_with_units(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("ranks;time\n1;10,5 s\n2;5,25 s\n4;2625,5 ms\n")
+    assert main(["import", "csv", str(tmp_path / "t.csv"), "-o", str(tmp_path / "e"), "--quiet"]) == 0
+    made = read(tmp_path / "e")
+    tables = [made.table(run, "counters") for run in made.runs]
+    assert [float(table["time"].iloc[0]) for table in tables if table is not None] == [10.5, 5.25, 2.6255]

@@ -78,7 +78,7 @@ def test_the_equation_closes_and_predicts(model: Model, platform: Platform, made
     i = made_up.stencil(24)
     true = (0.5 * i + 0.3 * (0.2 * i * latency[0] + 0.04 * i * latency[1])) / platform.frequency
     assert value(model, "stencil", "time", 512, 24) == pytest.approx(true, rel=2e-2)
-    assert "stalls from the CPI" in resources.evidence[0]
+    assert "stalls are cycles beyond the CPI" in resources.evidence[0]
 
 
 def test_messages_and_their_time(model: Model, experiment: Experiment, platform: Platform, made_up: ModuleType) -> None:

@@ -83,7 +83,10 @@ def test_nothing_predicted_is_exit_code_four(folder: Path, capsys: pytest.Captur
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (["--ranks", "64"], 1, "no value is given for the parameter size"),
+        (["--ranks", "64"], 2, "no value is given for the parameter size"),
+        (["--ranks", "64", "128", "--size", "64"], 2, "write --ranks 64,128\n"),
+        (["--size", "64", "--ranks=64,", "128,", "256"], 2, "write --ranks 64,128,256\n"),
+        (["--ranks", "64", "--size", "64", "spare"], 2, "unrecognized arguments: spare"),
         (["--ranks", "64", "--size", "x"], 2, "is not a list of numbers"),
         (["--ranks", "64", "--experiment", "heat.exp"], 2, "--experiment is not an option"),
         (["--ranks", "64", "--platform", "zen4"], 2, "is given to fit; the model then knows the machine"),

@@ -44,8 +44,8 @@ def test_a_switch_to_another_algorithm_is_named_and_in_the_interval(tmp_path: Pa
     fabric = Fabric.flat(LINK)
     was, now = (algorithm_of("allreduce", ranks, 8.0, fabric, "openmpi-4.1") for ranks in (16, TARGET))
     assert was != now
-    assert f"solve: Allreduce: {was} in the runs, {now} at the target" in " ".join(found.predict(ranks=[TARGET]).notes)
-    assert not any("switches" in note for note in found.predict(ranks=[16]).notes)
+    assert f"solve: Allreduce: {now} (in the runs {was})" in " ".join(found.predict(ranks=[TARGET]).notes)
+    assert not any("other algorithms or protocols" in note for note in found.predict(ranks=[16]).notes)
     said = found.breakdown(np.array([[float(TARGET)]])).exchanged
     assert said is not None
     each = [CALLS * float(cost("allreduce", TARGET, 8.0, fabric, {"allreduce": way})) for way in (was, now)]
@@ -56,8 +56,8 @@ def test_a_switch_to_another_algorithm_is_named_and_in_the_interval(tmp_path: Pa
 
 def test_the_eager_limit_is_named(tmp_path: Path) -> None:
     found = model(tmp_path / "e", "Send", lambda ranks: 131072.0 / ranks)
-    (note,) = (note for note in found.predict(ranks=[TARGET]).notes if "switches" in note)
-    assert "solve: Send: rendezvous in the runs, eager at the target" in note
+    (note,) = (note for note in found.predict(ranks=[TARGET]).notes if "other algorithms or protocols" in note)
+    assert "solve: Send: eager (in the runs rendezvous)" in note
 
 
 @pytest.mark.parametrize("way", ["eager", "rendezvous"])
@@ -75,7 +75,7 @@ def test_a_message_may_go_by_the_protocol_of_the_runs(way: str) -> None:
 
 
 def test_a_threshold_is_said_in_words() -> None:
-    assert Crossed("ring", "bruck", 2.0).text("k: Allgather") == "k: Allgather: ring in the runs, bruck at the target"
+    assert Crossed("ring", "bruck", 2.0).text("k: Allgather") == "k: Allgather: bruck (in the runs ring)"
 
 
 def test_other_algorithms_are_those_that_there_are() -> None:

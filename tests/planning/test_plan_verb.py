@@ -98,7 +98,7 @@ def test_a_plan_as_csv_for_one_kernel(folder: Path, capsys: pytest.CaptureFixtur
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        (["--ranks", "64"], 1, "no value is given for the parameter size"),
+        (["--ranks", "64"], 2, "no value is given for the parameter size"),
         (["--ranks", "64", "--size", "64", "--ranks-rule"], 2, "needs a rule"),
         (["--ranks", "64", "--size", "64", "--ranks-rule", "exec(n)"], 1, "in 'exec(n)'"),
         (["--ranks", "64", "--size", "64", "--nodes-rule", "cubes"], 1, "there is no parameter nodes"),

@@ -49,10 +49,21 @@ def causes(made: Experiment, target: int = TARGET) -> dict[str, Remedy]:
 
 
 def test_scatter_is_repeated(tmp_path: Path) -> None:
-    found = causes(record(tmp_path / "e", 0.08))
+    found = causes(record(tmp_path / "e", 0.08, cores=32))
     assert SCATTER in found
     assert found[SCATTER].text == "repeat: --reps 8"
     assert not {SAMPLES, BUSY, NETWORK} & set(found)
+
+
+@pytest.mark.parametrize(("budget", "proposed"), [(None, False), (0.01, False), (1.0, True)])
+def test_nothing_dearer_than_the_target_is_proposed_where_that_can_be_run(
+    tmp_path: Path, budget: float | None, proposed: bool
+) -> None:
+    """Eight core-seconds a run: the target's two cost 16, three times the eight runs made 190."""
+    made = record(tmp_path / "e", 0.08)
+    choice = plan(fit(made, platform=None), made, np.array([[float(TARGET)]]), budget=budget, repetitions=2)
+    assert (SCATTER in {each.cause for each in choice.remedies}) == proposed
+    assert all(each.core_seconds <= 3600 * choice.budget for each in choice.remedies)
 
 
 def test_ranks_that_shared_cores_need_an_idle_node(tmp_path: Path) -> None:
@@ -73,7 +84,7 @@ def test_counts_need_no_repetitions(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("samples", "proposed"), [(8, True), (1e6, False)])
 def test_few_samples_need_longer_runs(tmp_path: Path, samples: float, proposed: bool) -> None:
-    found = causes(record(tmp_path / "e", 0.5 / np.sqrt(samples), samples=samples), 32)
+    found = causes(record(tmp_path / "e", 0.5 / np.sqrt(samples), cores=16, samples=samples), 32)
     assert (SAMPLES in found) == proposed
     if proposed:
         assert "more steps" in found[SAMPLES].text

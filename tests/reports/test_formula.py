@@ -6,10 +6,15 @@ import math
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
 
 from ranksight.cli import main
-from ranksight.reports.formula import identifier, latex, python, readable
+from ranksight.counters.frames import from_frame
+from ranksight.model.fit import fit
+from ranksight.reports.formula import FUNCTIONS, identifier, latex, python, readable
+from ranksight.reports.functions import functions
 
 
 @pytest.mark.parametrize(
@@ -26,6 +31,11 @@ from ranksight.reports.formula import identifier, latex, python, readable
         (
             "(0) + neighbours_1 * (1.8e+04 at size = 8, 6e+04 at size = 16) on a 3-d grid (2 grids fit)",
             "neighbours_1 · (1.8e4 at size = 8, 6e4 at size = 16) on a 3-d grid (2 grids fit)",
+        ),
+        ("14256 + 9801 * (ranks - 1) (4 sums fit)", "1.43e4 + 9.8e3 · (ranks - 1) (4 sums fit)"),
+        (
+            "iterations * (9.5 + 1 * size^2); iterations: visits of a",
+            "iterations · (9.5 + 1 · size²) (iterations: visits of a)",
         ),
         ("none", "none"),
     ],
@@ -66,10 +76,18 @@ def test_plain_values_have_their_unit() -> None:
         ("8 * ranks^(-1) above ranks = 16, 0.5 below", (32, 1), 0.25),
         ("8 * ranks^(-1) above ranks = 16, 0.5 below", (16, 1), 0.5),
         ("1 * ranks at size = 12, 3 at size = 24", (5, 12), 5),
+        ("14256 + 9801 * (ranks - 1) (4 sums fit)", (5, 12), 14256 + 9801 * 4),
+        ("3 * (2^floor(log2(ranks)) / ranks) + 2 * ceil(log2(ranks))", (5, 12), 3 * 4 / 5 + 6),
+        ("7 * ([ranks > 1]) + 1 * size", (1, 12), 12),
+        ("7 * ([ranks > 1]) + 1 * size", (2, 12), 19),
     ],
 )
 def test_python_computes_what_the_formula_says(text: str, at: tuple[float, float], value: float) -> None:
-    found = eval(python(text, ("ranks", "size")), {"log2": math.log2}, dict(zip(("ranks", "size"), at, strict=True)))
+    found = eval(
+        python(text, ("ranks", "size")),
+        {name: getattr(math, name) for name in FUNCTIONS},
+        dict(zip(("ranks", "size"), at, strict=True)),
+    )
     assert found == pytest.approx(value)
 
 
@@ -82,6 +100,10 @@ def test_names_that_python_lacks_are_replaced() -> None:
         "value",
     ]
     assert python("1 + neighbours_1 * (3) on a 3-d grid", ("ranks",)) == ""
+    assert python("3 * (ones(ranks) / ranks)", ("ranks",)) == ""
+    assert python("3 * (floor(log2(ranks)) 2^floor(log2(ranks)) / ranks)", ("ranks",)) == ""
+    assert python("iterations * (9.5 + 1 * size^2); iterations: visits of a", ("size",)) == ""
+    assert python("2 * __import__('os').getcwd()", ("ranks",)) == ""
 
 
 def test_latex_is_balanced_and_complete() -> None:
@@ -107,3 +129,16 @@ def test_functions_are_printed_to_paste_elsewhere(tmp_path: Path, capsys: pytest
     assert main(["fit", str(tmp_path / "e"), "-o", str(tmp_path / "n.json"), "--formulas", "latex"]) == 0
     said = capsys.readouterr().out
     assert r"\mathrm{time}_{\text{so\%lve}}(\mathrm{ranks}) &= " in said
+
+
+def test_printed_functions_of_counts_compute_them() -> None:
+    """Sums over ranks are printed as products whose factors keep together."""
+    ranks = np.array([2, 3, 5, 7, 11, 13])
+    known = {"line": 4455 + 9801 * ranks, "ring": 1000 * (ranks - 1), "tree": 64 * np.ceil(np.log2(ranks)) + 3}
+    table = pd.DataFrame([(k, p, n) for k, each in known.items() for p, n in zip(ranks, each, strict=True)],
+                         columns=["kernel", "ranks", "bytes_sent"])  # fmt: skip
+    model = fit(from_frame(table, kernel="kernel", metrics=["bytes_sent"]), platform=None)
+    for row in functions(model):
+        text = python(row["formula"], ("ranks",))
+        found = [eval(text, {name: getattr(math, name) for name in FUNCTIONS}, {"ranks": int(p)}) for p in ranks]
+        assert found == pytest.approx(known[row["kernel"]].tolist(), rel=1e-3), row["formula"]

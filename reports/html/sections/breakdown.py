@@ -44,7 +44,7 @@ def build(context: Context) -> dict[str, Any] | None:
         f"Predicted time over {sweep.along}, stacked by its parts; at {in_full(sweep.values[-1])}: {first}.",
         (10.5, 3.9),
         list(range(len(sweep.values))),
-        [("all", [value(float(t), "time") for t in total]), *rows],
+        [("all", [value(float(t), "time") + mark for t, mark in zip(total, sweep.marks, strict=True)]), *rows],
         sweep.places(),
         narrow=True,
     )
@@ -52,9 +52,13 @@ def build(context: Context) -> dict[str, Any] | None:
     numbers = np.array(texts).reshape(-1, len(total)).T.tolist()
     return {
         "figures": [figure],
+        "caption": f"Parts of the predicted time{sweep.legend}",
         "lead": f"At {sweep.places()[-1]}: {first}.",
         "heads": [sweep.along, f"all, {unit}", *(NAMES[name] for name in known)],
-        "rows": [[in_full(x), *numbers[k]] for k, x in enumerate(sweep.values)],
+        "rows": [
+            [in_full(x), f"{all_parts}{mark}", *parts]
+            for x, mark, (all_parts, *parts) in zip(sweep.values, sweep.marks, numbers, strict=True)
+        ],
         "notes": _notes(context, total),
     }
 

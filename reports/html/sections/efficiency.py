@@ -32,14 +32,23 @@ def build(context: Context) -> dict[str, Any] | None:
     if found is None or sweep.along != RANKS or len(sweep.values) < 2:
         return None
     table = found.efficiencies()
-    table = table.iloc[spread_over(len(table), MOST)]
+    take = spread_over(len(table), MOST)
+    table, insufficient = table.iloc[take], found.insufficient[take]
     rows = []
     for column, (name, depth) in NAMES.items():
         values = table[column].to_numpy(dtype=float)
         if np.isfinite(values).all():
-            cells = [(f"{x:.0%}" if x >= 0.005 else "<1%", _grade(float(x))) for x in values]
+            marks = [" ?" if yes and column == "global" else "" for yes in insufficient]
+            shares = (f"{x:.0%}" if x >= 0.005 else "<1%" for x in values)
+            cells = [
+                (f"{share}{mark}", _grade(x)) for share, mark, x in zip(shares, marks, values.tolist(), strict=True)
+            ]
             rows.append({"name": name, "depth": depth, "cells": cells})
-    return {"ranks": [f"{x:,.0f}" for x in table["ranks"]], "rows": rows, "strong": found.strong} if rows else None
+    if not rows:
+        return None
+    ranks, legend = [f"{x:,.0f}" for x in table["ranks"]], "; ?: insufficient data" if insufficient.any() else ""
+    caption = f"Efficiency at each number of ranks{legend}"
+    return {"ranks": ranks, "rows": rows, "strong": found.strong, "caption": caption}
 
 
 def _grade(efficiency: float) -> str:

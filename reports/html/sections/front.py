@@ -197,7 +197,7 @@ def _figure(context: Context) -> Any:
     sweep, against, found = context.sweep, context.ideal, context.measured
     total = sweep.total
     rows = [
-        ("predicted", [value(x, "time") for x in total.value[0]]),
+        ("predicted", [value(x, "time") + mark for x, mark in zip(total.value[0], sweep.marks, strict=True)]),
         (
             f"{sweep.level:.0%} interval",
             [f"{value(a, 'time')} to {value(b, 'time')}" for a, b in zip(total.lower[0], total.upper[0], strict=True)],
@@ -240,8 +240,8 @@ def _table(context: Context) -> dict[str, Any]:
     unit, texts = in_one_unit(np.concatenate(columns).tolist(), "time")
     numbers = np.array(texts).reshape(len(columns), -1).T.tolist()
     rows = [
-        {"cells": [in_full(x), *numbers[k]], "reason": str(sweep.total.reason[0, k])}
-        for k, x in enumerate(sweep.values)
+        [in_full(x), f"{first}{mark}", *rest]
+        for x, mark, (first, *rest) in zip(sweep.values, sweep.marks, numbers, strict=True)
     ]
     heads = [sweep.along, f"predicted, {unit}", *heads[1:]]
-    return {"heads": heads, "rows": rows, "caption": f"Predicted time over {sweep.along}"}
+    return {"heads": heads, "rows": rows, "caption": f"Predicted time over {sweep.along}{sweep.legend}"}

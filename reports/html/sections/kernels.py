@@ -45,7 +45,7 @@ def build(context: Context) -> dict[str, Any] | None:
             {
                 "kernel": kernel,
                 "time": row["time"],
-                "time_text": text,
+                "time_text": text if row["status"] == "ok" else f"{text} ?",
                 "share": row["share"],
                 "growth": growth,
                 "growth_text": f"{growth:.3g} ×" if np.isfinite(growth) else "–",

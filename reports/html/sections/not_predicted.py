@@ -26,7 +26,7 @@ def build(context: Context) -> dict[str, Any]:
         "times": len(times),
         "rows": unpredicted[:MOST],
         "more": max(0, len(unpredicted) - MOST),
-        "next": next_run(context.sweep),
+        "next": context.first_run or next_run(context.sweep),
         "plan": _plan(context),
     }
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from ranksight.analysis.diagnosis.ranking import clear
 from ranksight.core.names import short_names
-from ranksight.reports.diagnosis import crossed_at
+from ranksight.reports.growth import crossed_at
 from ranksight.reports.html.context import Context
 from ranksight.reports.html.figures import draw
 from ranksight.reports.html.writing import percent, value

@@ -1,0 +1,149 @@
+"""How kernels grow with the ranks, who overtakes whom, and efficiencies, as people read them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ranksight.analysis.diagnosis.advice import times_as_long
+from ranksight.analysis.diagnosis.diagnosing import Diagnosis
+from ranksight.analysis.diagnosis.ranking import clear
+from ranksight.core.names import short_names
+from ranksight.core.units import format_factor, format_si, in_full
+from ranksight.reports.terminal import Block, Column, Table, Text
+
+SMALL = 0.01  # share of the time below which a kernel is counted, not listed
+FEW = 5  # kernels that are listed where all are below it
+NAME = 36  # columns of a kernel's name in running text
+
+
+def heavy_rows(table: pd.DataFrame) -> pd.DataFrame:
+    """The rows of kernels that weigh something; the largest few where none does."""
+    heavy = table[table["share"] >= SMALL]
+    return heavy if len(heavy) else table.head(FEW)
+
+
+def scaling(found: Diagnosis, most: int) -> list[Block]:
+    """How kernels scale, and who overtakes whom."""
+    table = found.scaling()
+    ranks = found.line.ranks
+    last, parts = in_full(ranks[-1]), float(ranks[-1] / ranks[0])
+    work = "divided among the ranks (strong scaling)" if found.strong else "the same on every rank (weak scaling)"
+    text: list[Block] = [Text(f"from {in_full(ranks[0])} to {last} ranks, work {work}", style="bold")]
+    heavy = heavy_rows(table)
+    crossings = clear(found.crossovers()).head(5).to_dict("records")
+    crossed = (str(row[side]) for row in crossings for side in ("kernel", "over"))
+    names = short_names([*table["kernel"], *crossed], NAME)
+    for verdict in ("grows", "saturates", "scales", "undecided"):
+        rows = heavy[heavy["verdict"] == verdict].head(most)
+        if verdict in ("scales", "undecided"):
+            listed = ", ".join(names[name] for name in rows["kernel"])
+            growth = (FALLS if found.strong else AT_MOST) if verdict == "scales" else "growth undecided"
+            text += [Text(f"{growth}: {listed}", 2)] if listed else []
+            continue
+        for row in rows.to_dict("records"):
+            where = f"{names[row['kernel']]} {verdict} from {ranks_words(row['at'])} on"
+            if verdict == "grows":
+                proof = "" if row["named"] else ", by its times alone"
+                text.append(Text(f"{where}: {times_as_long(row)} at {last}{proof}", 2))
+            else:
+                text.append(Text(f"{where}: {saturated(row['last'], row['efficiency'], last, parts)}", 2))
+    if text_of := efficiency(found):
+        text.append(Text(f"{text_of[0].upper()}{text_of[1:]}", 2))
+    return text + [Text(line, 2) for line in dict.fromkeys(crossing(row, found.level, names) for row in crossings)]
+
+
+FALLS = "time still falls at the most ranks"
+AT_MOST = "grows at most like log(ranks)"
+"""Growth of kernels that scale, in strong and in weak scaling (:mod:`ranksight.analysis.diagnosis.scaling`)."""
+ROUNDED = 1e-6
+"""Part of a rank count by which a crossover at it is off, since both times are rounded."""
+GROWN = 1.1
+"""Time at the most ranks over that at the fewest from which a kernel has grown, rather than not been divided."""
+
+
+def saturated(seconds: float, efficiency: float, last: str, parts: float = math.inf) -> str:
+    """What a kernel takes at the most ranks: against its share of the first, unless that was next to nothing.
+
+    `efficiency`: time at the fewest ranks over `parts` and over `seconds`. `last`: the most ranks. `parts`: into how
+    many the work is divided: the most ranks over the fewest.
+    """
+    taken = f"{format_si(seconds, 's')} at {last}"
+    if not efficiency * parts > 1 / GROWN:
+        return taken
+    return f"{taken}, {format_factor(1 / efficiency)} times its share of divided work"
+
+
+def ranks_words(count: float) -> str:
+    return f"{in_full(count)} rank{'' if count == 1 else 's'}"
+
+
+def crossing(row: Mapping[object, object], level: float, names: Mapping[str, str]) -> str:
+    """A crossover in words: ``search becomes the largest kernel above 123 ranks, 90 %: 80 to 190``."""
+    what = "becomes the largest kernel" if row["largest"] else f"overtakes {names[str(row['over'])]}"
+    ranks, ends = crossed_at(row)
+    said = f"{names[str(row['kernel'])]} {what} above {ranks_words(ranks)}"
+    return f"{said}, {level:.0%}: {ends}" if ends else said
+
+
+def crossed_at(row: Mapping[Any, Any]) -> tuple[int, str]:
+    """The most ranks before a crossover, and the ends of its interval in words; empty where they add nothing.
+
+    They add nothing where both are the crossover itself, or where it may be at the fewest ranks already and ends at the
+    crossover.
+    """
+    lower, upper = float(row["lower"]), float(row["upper"])
+    ranks = math.floor(float(row["ranks"]) * (1 + ROUNDED))
+    if not lower < min(upper, ranks + 0.5) and upper <= ranks + 0.5:
+        return ranks, ""
+    if lower == lower and upper == upper:
+        return ranks, f"{lower:,.0f} to {upper:,.0f}"
+    if lower == lower:
+        return ranks, f"from {lower:,.0f} on"
+    return ranks, f"up to {upper:,.0f}" if upper == upper else "anywhere"
+
+
+def efficiency(found: Diagnosis) -> str:
+    """The program's efficiency at the most ranks, in words; empty where it is not known."""
+    value = float(found.efficiencies()["global"].iloc[-1])
+    if not np.isfinite(value):
+        return ""
+    ranks = ranks_words(found.line.ranks[-1])
+    if found.insufficient[-1]:
+        return f"efficiency at {ranks}: insufficient data"
+    share = f"{value:.0%}" if value >= 0.005 else "less than 1%"
+    kind = "strong" if found.strong else "weak"
+    return f"efficiency {share} at {ranks} ({kind} scaling)"
+
+
+def efficiencies(found: Diagnosis) -> list[Block]:
+    """POP efficiencies at up to six rank counts; the global one with a question mark where data are insufficient."""
+    table = found.efficiencies()
+    take = np.unique(np.linspace(0, len(table) - 1, min(6, len(table))).round().astype(int))
+    chosen = table.iloc[take]
+    marks = [" ?" if missing else "" for missing in found.insufficient[take]]
+    names = {
+        "global": "global",
+        "parallel": "  parallel",
+        "load_balance": "    load balance",
+        "communication": "    communication",
+        "outside": "    outside kernels",
+        "computation_scaling": "  computation",
+        "instruction_scaling": "    instructions",
+        "ipc_scaling": "    IPC",
+    }
+    rows = []
+    for name, label in names.items():
+        values = chosen[name].to_numpy(dtype=float)
+        if np.isfinite(values).all():
+            shares = (f"{value:.0%}" if value >= 0.005 else "<1%" for value in values)
+            signs = marks if name == "global" else [""] * len(take)
+            rows.append([label, *map(str.__add__, shares, signs)])
+    # The least and the most ranks are shown wherever there is room for two columns.
+    spare = [0, *range(1, len(take) - 1), 0][: len(take)]
+    columns = [Column(in_full(ranks), spare=at) for ranks, at in zip(chosen["ranks"], spare, strict=True)]
+    return [Table(["efficiencies at ranks:word", *columns], rows)]
