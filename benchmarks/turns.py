@@ -20,6 +20,7 @@ from scipy.stats import norm
 from benchmarks import laws, synthetic_functions
 from benchmarks.tasks import Array, Task
 from ranksight.model.process.covariance import Turn
+from ranksight.model.process.posterior import back
 from ranksight.model.uncertainty.mixture import Components
 
 SEED = 7
@@ -63,7 +64,7 @@ def turn_of(curves: Sequence[Ahead], most: int) -> Turn:
             np.broadcast_arrays(
                 part.weight,
                 curve.measured - part.centre,
-                np.where(curve.distance > 0, curve.near - part.centre, 0.0),
+                back(curve.near, part.centre, curve.distance),
                 part.spread,
                 curve.distance,
                 np.array(curve.scatter),
@@ -72,7 +73,7 @@ def turn_of(curves: Sequence[Ahead], most: int) -> Turn:
         for curve in curves
         for part in (curve.components,)
     ]
-    weight, off, back, spread, distance, scatter = np.concatenate(
+    weight, off, constant, spread, distance, scatter = np.concatenate(
         [each.transpose(0, 2, 1).reshape(6, -1) for each in columns], axis=1
     )
     count = np.concatenate([np.full(each.shape[2], each.shape[1]) for each in columns])
@@ -82,7 +83,7 @@ def turn_of(curves: Sequence[Ahead], most: int) -> Turn:
         turn = _turn(free)
         often = turn.probability(scatter)
         parts = (1 - often) * norm.pdf(off, scale=spread)
-        parts += often * norm.pdf(off, loc=turn.flatter * back, scale=np.hypot(spread, turn.slope * distance))
+        parts += often * norm.pdf(off, loc=turn.flatter * constant, scale=np.hypot(spread, turn.slope * distance))
         return -float(worth @ np.log(np.add.reduceat(weight * parts, starts) + LEAST))
 
     accuracy = {"xatol": 0.005, "fatol": 0.005}

@@ -237,6 +237,11 @@ class Fitted(Keyed):
             total += (self.drift[part, axis, side, None] * far) ** 2
         return np.asarray(np.sqrt(total))
 
+    def _scattered(self, rows: Index) -> Array:
+        """Relative standard deviation (r,) of configurations around the functions of some series."""
+        weight = self.weight[rows]
+        return np.asarray(np.sqrt(np.where(weight > 0, weight * self.variance[rows], 0.0).sum(axis=1)))
+
     def _turns(self, points: Array, rows: Index, forms: Index) -> Callable[[Components], Components]:
         """What makes components of times of some series that may turn beyond the runs, none along iterations; all else
         goes on."""
@@ -252,7 +257,8 @@ class Fitted(Keyed):
         turn, near = learned().turn, points.copy()
         near[:, acting] = np.clip(points, low.min(axis=0), high.max(axis=0))[:, acting]
         centres = self._forms(values(self.terms, near), rows, forms).centre
-        return partial(turned, near=centres, distance=distance, often=np.full(len(rows), turn.often), turn=turn)
+        often = turn.probability(self._scattered(rows))
+        return partial(turned, near=centres, distance=distance, often=often, turn=turn)
 
     def _uneven(self, points: Array) -> Array:
         """Relative standard deviation (s, k), upwards, of times on numbers of ranks that divide worse than those

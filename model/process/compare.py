@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
 from ranksight.core import special
 from ranksight.core.arrays import Array, Index
 from ranksight.model.process.prevalence import SCATTERED, Prevalence
-from ranksight.model.process.solve import Data, evidence, smoothed
+from ranksight.model.process.solve import Data, Solved, columns, evidence, refined, smoothed
 
 MEANS = 24
 """Means of a series that are compared under all covariances: those best under few."""
@@ -100,3 +100,26 @@ def under_all(
     kind, place = (each[:, None, None] if each.ndim else each for each in odd)
     score = evidence(data, at, members, prevalence.scales) + prior
     return Hypotheses.over(score, prior, mean[..., None], kind, place, prevalence.scales)
+
+
+def solved_best(data: Data, at: Array, members: Index, hypotheses: Hypotheses) -> tuple[Solved, Hypotheses]:
+    """The best hypothesis of each series, over terms `at` and means `members` as in :func:`under_all`, or those (h, q)
+    of all, solved about its own function."""
+    best = hypotheses.take(hypotheses.score.argmax(axis=1)[:, None])
+    place = best.mean[:, 0]
+    terms = members[place] if members.ndim == 2 else members[np.arange(len(place)), place]
+    odd = data.odd(best.kind[:, 0], best.place[:, 0])
+    chosen = at[np.maximum(terms, 0)] if at.ndim == 2 else at[np.arange(len(place))[:, None], np.maximum(terms, 0)]
+    share, _ = columns(np.where(terms[..., None] < 0, 0.0, chosen), odd)
+    return refined(odd, share, best.scales[:, 0]), best
+
+
+def at_best(data: Data, at: Array, members: Index, hypotheses: Hypotheses) -> Data:
+    """The series where means are compared at the best one, if smoothed values are far from the measured ones.
+
+    Smoothing knows of no steep bend, and of none in which coordinates act together: compared there, means that meet the
+    values lose to scatter that explains how far they are from it.
+    """
+    best = solved_best(data, at, members, hypotheses)[0].data.centre
+    moved = data.apart[:, None] & ~data.absent
+    return replace(data, centre=np.where(moved, best, data.centre))

@@ -28,14 +28,14 @@ of the slope after one e-fold, of the exponent, and of one job."""
 
 
 SCATTER, LEAST_SCATTER = 0.03, 0.003
-"""Standard deviation of ln y, of runs around their law, that :class:`Turn` is stated for; and the smallest that is told
-from none, as in the table of prevalence."""
+"""Standard deviation of ln y, of runs around their law, that :class:`Turn` is stated for; and the smallest that
+differs from none, as in the table of prevalence."""
 
 
 class Turn(NamedTuple):
     """How often the law of the runs turns into another one beyond them, 1, where they scatter by :data:`SCATTER`; the
-    power of the scatter that the odds grow with; the share of its slope that it loses in the mean; and the standard
-    deviation of the change of its slope, of ln y per e-fold."""
+    power of the scatter that the odds grow with; the share of its slope, of 1 at most, that is lost in the mean; and
+    the standard deviation of the change of its slope, of ln y per e-fold."""
 
     often: float
     power: float

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from ranksight.core import special
 from ranksight.core.arrays import Array, Index
-from ranksight.model.process.compare import SMOOTHING, Hypotheses, compared
+from ranksight.model.process.compare import SMOOTHING, Hypotheses, at_best, compared
 from ranksight.model.process.posterior import Process
 from ranksight.model.process.prevalence import Prevalence, learned
-from ranksight.model.process.several import compared_over_several, numbered
+from ranksight.model.process.several import compared_over_several, numbered, recentred
 from ranksight.model.process.solve import Data, columns, efolds, refined, smoothed
 from ranksight.model.search.terms import values
 from ranksight.model.series.domains import Domains
@@ -55,9 +55,12 @@ def fit_process(
     batches = np.array_split(np.arange(len(rows)), max(1, -(-len(rows) // BATCH)))
     if points.shape[1] == 1:
         table, members, at = prevalence.over(points[:, 0], domains)
-        parts = [_kept(part, at, members, compared(part, at, members, table)) for part in map(data.part, batches)]
+        pairs = [_at_best(data.part(batch), at, members, table) for batch in batches]
+        data = Data.joined([part for part, _ in pairs])
+        parts = [_kept(part, at, members, every) for part, every in pairs]
         terms = table.terms
     else:
+        data = Data.joined([recentred(points, data.part(batch), prevalence) for batch in batches])
         parts = [_over_several(points, part, prevalence) for part in map(data.part, batches)]
         terms = None
     width = max(part[4].shape[1] for part in parts)
@@ -72,6 +75,15 @@ def fit_process(
     weighed = (used, scales, kind, place, weight, coefficients)
     exact, turn = np.zeros(len(rows)), np.array(prevalence.turn)
     return Process(rows, np.arange(points.shape[1]), points, *measured, terms, *weighed, exact, turn, domains)
+
+
+def _at_best(data: Data, at: Array, members: Index, table: Prevalence) -> tuple[Data, Hypotheses]:
+    """The series, their model made linear near enough to the values, and what is compared there."""
+    every = compared(data, at, members, table)
+    if not data.apart.any():
+        return data, every
+    moved = at_best(data, at, members, every)
+    return moved, compared(moved, at, members, table)
 
 
 def _over_several(points: Array, data: Data, prevalence: Prevalence) -> Kept:

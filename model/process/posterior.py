@@ -73,9 +73,11 @@ class Process(Stored):
         return self.straight(places).centre[..., inverse.ravel()]
 
     def scattered(self) -> Array:
-        """Standard deviation (p,) of ln y of single runs around their law."""
+        """Standard deviation (p,) of ln y of a configuration's value around its law: of jobs, and of the mean of what
+        was repeated."""
         jobs = (self.weight * self.scales[..., PARTS.index("jobs")] ** 2).sum(axis=1)
-        return np.asarray(np.sqrt(jobs + self.scatter))
+        repeated = np.nan_to_num(np.nanmedian(np.where(np.isfinite(self.noise), self.noise, np.nan), axis=1))
+        return np.asarray(np.sqrt(jobs + repeated))
 
     def ahead(self, points: Array) -> Array:
         """E-folds (k,) of `points` (k, d) beyond the range of the runs."""
@@ -167,6 +169,13 @@ ROUNDED = 1e-6
 """Standard deviation of a logarithm, 1, below which none is answered: values were printed with few digits."""
 
 
+def back(near: Array, centre: Array, distance: Array) -> Array:
+    """How far (c, p, k) from `centre` the constant ahead of the runs is, `distance` e-folds beyond `near`, up to a
+    slope of 1: what grows faster than in proportion grows as an algorithm does with the size of its input, and no
+    published curve is of that."""
+    return np.where(distance > 0, np.clip(near - centre, -distance, distance), 0.0)
+
+
 def turned(components: Components, near: Array, distance: Array, often: Array, turn: Turn) -> Components:
     """Components (2 c, p, k) of laws that go on or turn as `often`, (p,), from those (c, p, k) of laws that go on for
     `distance`, (k,) or (p, k), e-folds beyond the runs, where their centres were `near` (c, p, k); the same where
@@ -174,7 +183,7 @@ def turned(components: Components, near: Array, distance: Array, often: Array, t
     if not turn.often or not distance.any():
         return components
     often = np.where(distance > 0, often[:, None], 0.0)
-    flatter = np.where(distance > 0, near - components.centre, 0.0) * turn.flatter
+    flatter = turn.flatter * back(near, components.centre, distance)
     wider = np.hypot(components.spread, turn.slope * distance)
     return Components(
         np.concatenate([components.weight * (1 - often), components.weight * often]),

@@ -24,10 +24,10 @@ import numpy as np
 from ranksight.core import special
 from ranksight.core.arrays import Array, Index, Mask
 from ranksight.model import priors
-from ranksight.model.process.compare import SMOOTHING, USUAL, Hypotheses, Odd, under_all
+from ranksight.model.process.compare import SMOOTHING, USUAL, Hypotheses, Odd, at_best, solved_best, under_all
 from ranksight.model.process.means import FALLING, RISING
 from ranksight.model.process.prevalence import SCATTERED, Prevalence
-from ranksight.model.process.solve import Data, Equations, columns, inverse, refined, smoothed
+from ranksight.model.process.solve import Data, Equations, inverse, smoothed
 from ranksight.model.search.crosswise import lines
 from ranksight.model.search.terms import ONE, Factor, values
 
@@ -203,8 +203,7 @@ def compared_over_several(points: Array, data: Data, prevalence: Prevalence) -> 
         if odd is not USUAL:
             # A run is slowed where runs scatter: elsewhere a curve of another form would be taken for it.
             prior = np.where(prevalence.scales[:, -1] < SCATTERED, -np.inf, prior)
-        mean = sum(part.shape[1] for part in every) + np.arange(members.shape[1])
-        mean = np.broadcast_to(mean, members.shape[:2])
+        mean = sum(part.shape[1] for part in every) + _numbers(members)
         every.append(members)
         parts.append(under_all(data, at, members, prior, prevalence, mean, odd))
         return members
@@ -219,15 +218,27 @@ def compared_over_several(points: Array, data: Data, prevalence: Prevalence) -> 
     return numbers, np.concatenate(every, axis=1), Hypotheses.joined(parts)
 
 
+def recentred(points: Array, data: Data, prevalence: Prevalence) -> Data:
+    """The series where means are compared at the best sum (:func:`ranksight.model.process.compare.at_best`)."""
+    if not data.apart.any():
+        return data
+    several = products(points, data)
+    at = values(several.terms, points)
+    members, prior = grown(data, at, several, prevalence)
+    prior = prior[..., None] + prevalence.covariances
+    return at_best(data, at, members, under_all(data, at, members, prior, prevalence, _numbers(members)))
+
+
+def _numbers(members: Index) -> Index:
+    """The places of means (s, h, q) in their list, (s, h)."""
+    return np.broadcast_to(np.arange(members.shape[1]), members.shape[:2])
+
+
 def _slowest(data: Data, at: Array, members: Index, usual: Hypotheses) -> Index:
     """Which run of each series (s,) lies farthest above what the others say by the best hypothesis: the largest ``(K^-1
     r)_i / sqrt((K^-1)_ii)``, r what the mean leaves (Rasmussen and Williams, *Gaussian Processes for Machine Learning*,
     5.12)."""
-    best = usual.take(usual.score.argmax(axis=1)[:, None])
-    terms = np.take_along_axis(members, best.mean[..., None], axis=1)[:, 0]
-    columns_of = np.take_along_axis(at, np.maximum(terms, 0)[..., None], axis=1)
-    share, _ = columns(np.where(terms[..., None] < 0, 0.0, columns_of), data)
-    solution = refined(data, share, best.scales[:, 0])
+    solution, best = solved_best(data, at, members, usual)
     inverted = inverse(data, best.scales)[0][:, 0]
     rest = solution.data.target - np.einsum("sq,sqn->sn", solution.coefficients, solution.columns)
     ahead = (inverted @ rest[..., None])[..., 0] / np.sqrt(np.einsum("snn->sn", inverted))

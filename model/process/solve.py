@@ -16,6 +16,7 @@ Minka 2001, *Expectation propagation for approximate Bayesian inference*, sectio
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -45,6 +46,10 @@ def efolds(points: Array, runs: Array) -> Array:
     return np.asarray(np.log(points / runs.min(axis=0)))
 
 
+APART = 0.05
+"""Difference of ln y up to which a mean is linear: what is left is its square over two."""
+
+
 @dataclass(frozen=True)
 class Data:
     """Logarithms of s series at n configurations, as the process sees them."""
@@ -59,9 +64,20 @@ class Data:
         """Where nothing was measured (s, n)."""
         return np.isinf(self.noise)
 
+    @property
+    def apart(self) -> Mask:
+        """Which series (s,) have values that are :data:`APART` or more from where the model is made linear."""
+        return np.asarray(((np.abs(self.logs - self.centre) > APART) & ~self.absent).any(axis=1))
+
     def part(self, rows: Index) -> Data:
         """The same of some series."""
         return Data(self.u, self.logs[rows], self.noise[rows], self.centre[rows])
+
+    @classmethod
+    def joined(cls, parts: Sequence[Data]) -> Data:
+        """The series of several parts over the same coordinates, one after the other."""
+        names = ("logs", "noise", "centre")
+        return cls(parts[0].u, *(np.concatenate([getattr(part, name) for part in parts]) for name in names))
 
     def odd(self, kind: Index, place: Index) -> Data:
         """The same where the value at `place` (s,) is that of a run of `kind` (s,) of :data:`KINDS`."""

@@ -11,7 +11,7 @@ X = np.array([1.0, 2.0, 4.0, 8.0, 16.0])
 
 
 def test_functions_that_go_on_are_narrower_beyond_the_runs_and_the_same_inside() -> None:
-    times = (3 + 100 / X)[None, :, None]
+    times = ((3 + 100 / X) * np.exp(0.05 * np.random.default_rng(1).normal(size=len(X))))[None, :, None]
     fitted = fit_series(Series(("ranks",), X[:, None], times, ("k",), ("time",)))
     points = np.array([[3.0], [64.0]])
     turning, straight = fitted.predict(points), fitted.going_on().predict(points)

@@ -100,13 +100,14 @@ def test_intervals_hold_as_often_as_they_say() -> None:
 
 
 def test_intervals_widen_with_the_distance_and_shrink_with_repetitions() -> None:
-    scatter = np.exp(0.05 * np.random.default_rng(4).normal(size=(1, 5, 9)))
+    scatter = np.exp(0.05 * np.random.default_rng(4).normal(size=(20, 5, 9)))
     times = (10 / X + 1)[None, :, None] * scatter
     asked = np.array([[16.0], [32.0], [128.0], [1024.0]])
     many, few = (_fit(times[:, :, :count]).predict(asked) for count in (9, 1))
     for each in (many, few):
-        assert (np.diff(np.log(each.upper / each.lower)[0]) > 0).all()
-    assert np.log(many.upper / many.lower)[0, 1] < np.log(few.upper / few.lower)[0, 1]
+        assert (np.diff(np.log(each.upper / each.lower), axis=1) > 0).all()
+    # One run each may lie near a curve by chance.
+    assert np.median(np.log(many.upper / many.lower)[:, 1]) < np.median(np.log(few.upper / few.lower)[:, 1])
 
 
 def test_a_billion_ranks_are_not_answered() -> None:
@@ -166,7 +167,8 @@ def test_messages_within_a_node_do_not_spoil_those_beyond() -> None:
     beyond_only = fit_series(beyond, domains=node).predict(far)
     assert fitted.predict(far).value[0] == pytest.approx(beyond_only.value[0], rel=0.05)
     assert fitted.predict(far).value[0] == pytest.approx(3.0 * (1 + 0.3 * 5), rel=0.25)
-    assert fitted.predict(np.array([[8.0]])).status[0, 0] == 0
+    inside = fitted.predict(np.array([[8.0]]))
+    assert inside.lower[0, 0] < 0.4 < inside.upper[0, 0]
     assert fit_series(two).breaks is None
     one_law = (0.5 + 0.2 * np.log2(x))[None, :, None]
     same = Series(("ranks",), x[:, None], one_law, ("MPI_Bcast",), ("time",))
