@@ -13,9 +13,10 @@ HEADLINES: dict[str, tuple[str, str]] = {
         "{0} held-out values of real programs: median error of answers {2} %, {3} % inside the 90 % interval, {1} % "
         "not answered, {4} more than 50 % off and not warned of",
     ),
-    "ablation": (
-        rf"\| spechpc {ROW * 9}\|",
-        "SPEChpc by times alone from one memory domain to four: {1} % off in the median, the best trivial method {2} %",
+    "beyond_nodes": (
+        rf"### 18 -> 72 ranks[\s\S]*?\| ranksight, times, platform {ROW * 2}[\s\S]*?\| ideal scaling {ROW * 2}",
+        "SPEChpc by times alone and a platform, from one memory domain to four: {1} % off in the median, ideal scaling "
+        "{3} %",
     ),
     "resource_model": (
         rf"\| 1\.\.18, counters, platform \| ({NUMBER}) \({NUMBER}\) \| ({NUMBER}) \({NUMBER}\) \| ({NUMBER}) \(",
