@@ -185,7 +185,13 @@ class Diagnosis:
 
         farthest = BEYOND * float(self.model.training[:, self.model.parameters.index("ranks")].max())
         near = along(self.line)
-        return near if target >= farthest else scaling.with_classes(near, along(self._line_to(farthest)), target)
+        if target >= farthest:
+            return near
+        try:
+            line = self._line_to(farthest)
+        except InputError:  # the network has fewer nodes than that
+            return near
+        return scaling.with_classes(near, along(line), target)
 
     @_table
     def rankings(self) -> pd.DataFrame:

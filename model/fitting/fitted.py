@@ -240,7 +240,7 @@ class Fitted(Keyed):
     def _scattered(self, rows: Index) -> Array:
         """Relative standard deviation (r,) of configurations around the functions of some series."""
         weight = self.weight[rows]
-        return np.asarray(np.sqrt(np.where(weight > 0, weight * self.variance[rows], 0.0).sum(axis=1)))
+        return np.asarray(np.sqrt((weight * np.where(weight > 0, self.variance[rows], 0.0)).sum(axis=1)))
 
     def _turns(self, points: Array, rows: Index, forms: Index) -> Callable[[Components], Components]:
         """What makes components of times of some series that may turn beyond the runs, none along iterations; all else

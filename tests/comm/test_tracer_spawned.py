@@ -23,9 +23,8 @@ def reached(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def measure(place: Path, program: Path, *words: str) -> int:
     template = ("mpirun", "--oversubscribe", "-n", "{ranks}", str(program), *words)
-    return main(
-        ["measure", "--ranks", str(P), "--collector", "pmpi-events", "--quiet", "-o", str(place), "--", *template]
-    )
+    options = ("--ranks", str(P), "--collector", "pmpi-events", "--quiet", "--timeout", "60")
+    return main(["measure", *options, "-o", str(place), "--", *template])
 
 
 def measured(place: Path, program: Path, *words: str) -> tuple[Experiment, Run]:
@@ -80,17 +79,17 @@ def test_processes_that_cannot_be_traced_are_named(tracing, tmp_path: Path) -> N
     assert "which are not traced" in note
 
 
-def test_an_abort_of_a_started_process_fails_the_run(
-    tracing, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.mark.slow
+def test_an_abort_of_a_started_process_fails_the_run(tracing, tmp_path: Path) -> None:
+    """With whatever code: an MPI that dies of the abort itself ends with another one, or not at all."""
     place = tmp_path / "a.exp"
     assert measure(place, tracing.compile("spawn.c"), "abort", "1") == 1
-    assert "MPI_Abort" in capsys.readouterr().err
     assert not read(place).runs
 
 
 @pytest.mark.skipif(shutil.which("mpif90") is None, reason="no Fortran")
-@pytest.mark.parametrize("words", [pytest.param("none", marks=pytest.mark.slow), "some"])
+@pytest.mark.slow
+@pytest.mark.parametrize("words", ["none", "some"])
 def test_processes_that_fortran_starts(tracing, tmp_path: Path, words: str) -> None:
     program = tracing.compile("spawn.F90", f"-DWORDS={words == 'some':d}", wrapper="mpif90")
     experiment, run = measured(tmp_path / "a.exp", program)

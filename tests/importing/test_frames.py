@@ -86,7 +86,9 @@ def test_a_bad_frame_is_refused_in_one_line(change: dict, settings: dict, said: 
 
 def test_the_column_time_is_the_time_where_none_is_named() -> None:
     table = pd.DataFrame(GOOD)
-    times = [rs.from_frame(table, kernel="kernel", **named).counters()["time"].tolist() for named in ({}, {"time": "time"})]
+    times = [
+        rs.from_frame(table, kernel="kernel", **named).counters()["time"].tolist() for named in ({}, {"time": "time"})
+    ]
     assert times[0] == times[1]
     with pytest.raises(InputError, match="no column is named for the time"):
         rs.from_frame(table.rename(columns={"time": "t"}), kernel="kernel")
