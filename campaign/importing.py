@@ -14,6 +14,7 @@ from ranksight.campaign.meanings import Entry, Meanings, Restated
 from ranksight.campaign.naming import Naming, numbers_of
 from ranksight.campaign.nested import Timers
 from ranksight.campaign.plausible import Check, timed
+from ranksight.campaign.units import Configuration, thousandfold
 from ranksight.core.errors import InputError, writable
 from ranksight.core.experiment import COUNTER_KEYS, WHOLE, Experiment, Run
 from ranksight.core.files import Staging, recover, refuse_link, sync_tree
@@ -266,6 +267,11 @@ class Import:
                 self.thousandfold = (source, path)
         if time > 0 and len(known) < REPEATED:
             known.append((time, path))
+
+    @property
+    def odd_time(self) -> Configuration | None:
+        """A configuration whose times seem to be in another unit than those beside it."""
+        return thousandfold({each: known[0][0] for each, known in self._times.items() if known})
 
     def _count(self, kernels: pd.Series[str]) -> None:
         """Count in the kernels of a run; most have those of the one before."""

@@ -39,6 +39,12 @@ def doubts(work: Import, experiment: Experiment, chosen: argparse.Namespace) -> 
             f"times of one configuration differ by a factor of a thousand ({files}): are some in "
             "milliseconds? name their unit in the column (time_ms), or import them separately"
         )
+    elif (odd := work.odd_time) is not None:
+        place = ", ".join(f"{name} {value:g}" for name, value in odd)
+        yield (
+            f"the time at {place} and those beside it differ by a factor of a thousand: are some in milliseconds? "
+            "name their unit in the column (time_ms), or import them separately"
+        )
     counts = [name for name in experiment.parameters if name.casefold() in RANK_COUNTS]
     if counts and "ranks" not in experiment.parameters:
         named = f"--parameter ranks={counts[0]}"

@@ -192,6 +192,27 @@ def test_seconds_and_milliseconds_in_one_configuration_are_named(
     assert ("differ by a factor of a thousand (a.csv, b.csv)" in capsys.readouterr().err) is named
 
 
+@pytest.mark.parametrize(
+    ("times", "place"),
+    [
+        ((8.0, 4000.0, 2.0, 1.0, 0.5), "ranks 2"),
+        ((8.0, 4.0, 2.0, 0.0012, 0.5), "ranks 8"),
+        ((8.0, 4.0, 2.0, 1.0, 0.5), ""),
+        ((8.0, 0.8, 0.08, 0.008, 0.0008), ""),  # falls steeply, and goes on
+        ((8.0, 40.0, 2.0, 1.0, 0.5), ""),  # a slow run
+    ],
+)
+def test_a_time_in_milliseconds_among_seconds_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], times: tuple[float, ...], place: str
+) -> None:
+    rows = "".join(f"{2**at},{time}\n" for at, time in enumerate(times))
+    (tmp_path / "t.csv").write_text("ranks,time\n" + rows)
+    assert main(["import", "csv", str(tmp_path / "t.csv"), "-o", str(tmp_path / "e")]) == 0
+    said = " ".join(capsys.readouterr().err.split())
+    assert ("differ by a factor of a thousand" in said) is bool(place)
+    assert f"the time at {place} and" in said or not place
+
+
 @pytest.mark.parametrize("per", ["cycles", "time"])
 @pytest.mark.parametrize(("work", "named"), [(6.1e9, True), (9.9e9, True), (4.0e9, False)])
 def test_instructions_of_a_counter_of_32_bits_are_named(
