@@ -270,7 +270,7 @@ class Import:
 
     @property
     def odd_time(self) -> Configuration | None:
-        """A configuration whose times seem to be in another unit than those beside it."""
+        """A configuration whose times seem to be in another unit than those of its neighbours."""
         return thousandfold({each: known[0][0] for each, known in self._times.items() if known})
 
     def _count(self, kernels: pd.Series[str]) -> None:

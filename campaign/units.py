@@ -24,10 +24,10 @@ def thousandfold(times: Mapping[Configuration, float]) -> Configuration | None:
     """
     for line in _lines(times):
         logs = np.log([times[each] for each in line])
-        beside = logs[1:-1] - (logs[:-2] + logs[2:]) / 2
+        bend = logs[1:-1] - (logs[:-2] + logs[2:]) / 2
         steps = np.diff(logs)
         turns = np.sign(steps[:-1]) != np.sign(steps[1:])
-        odd = np.flatnonzero(turns & (np.abs(np.abs(beside) - np.log(THOUSAND)) < np.log(LOOSE)))
+        odd = np.flatnonzero(turns & (np.abs(np.abs(bend) - np.log(THOUSAND)) < np.log(LOOSE)))
         if len(odd):
             return line[1 + int(odd[0])]
     return None

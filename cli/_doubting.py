@@ -42,7 +42,7 @@ def doubts(work: Import, experiment: Experiment, chosen: argparse.Namespace) -> 
     elif (odd := work.odd_time) is not None:
         place = ", ".join(f"{name} {value:g}" for name, value in odd)
         yield (
-            f"the time at {place} and those beside it differ by a factor of a thousand: are some in milliseconds? "
+            f"the time at {place} and those next to it differ by a factor of a thousand: are some in milliseconds? "
             "name their unit in the column (time_ms), or import them separately"
         )
     counts = [name for name in experiment.parameters if name.casefold() in RANK_COUNTS]
