@@ -18,7 +18,7 @@ from ranksight.comm.tracer.building import compiler
 from ranksight.comm.tracer.prototypes import parse
 from ranksight.core.errors import ToolError
 
-SOURCES = ("gather", "groups", "lifecycle", "output", "python", "requests", "tables")
+SOURCES = ("gather", "groups", "lifecycle", "output", "python", "requests", "spawn", "tables")
 FLAGS = ("-std=gnu11", "-w", "-DRS_SIMULATED", "-Wl,-Bsymbolic")
 """The last binds the program's calls to the tracer's functions, which then call the simulator's."""
 
