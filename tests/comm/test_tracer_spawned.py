@@ -21,14 +21,14 @@ def reached(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMPI_MCA_btl", "^ofi,uct,usnic,openib")  # what is started later is reached by a network alone
 
 
-def measure(place: Path, program: Path, *words: str) -> int:
-    template = ("mpirun", "--oversubscribe", "-n", "{ranks}", str(program), *words)
+def measure(place: Path, program: Path, *words: str, mpirun: str = "mpirun") -> int:
+    template = (mpirun, "--oversubscribe", "-n", "{ranks}", str(program), *words)
     options = ("--ranks", str(P), "--collector", "pmpi-events", "--quiet", "--timeout", "60")
     return main(["measure", *options, "-o", str(place), "--", *template])
 
 
-def measured(place: Path, program: Path, *words: str) -> tuple[Experiment, Run]:
-    assert measure(place, program, *words) == 0
+def measured(place: Path, program: Path, *words: str, mpirun: str = "mpirun") -> tuple[Experiment, Run]:
+    assert measure(place, program, *words, mpirun=mpirun) == 0
     experiment = read(place)
     (run,) = experiment.runs
     assert run.configuration["ranks"] == P
@@ -92,7 +92,9 @@ def test_an_abort_of_a_started_process_fails_the_run(tracing, tmp_path: Path) ->
 @pytest.mark.parametrize("words", ["none", "some"])
 def test_processes_that_fortran_starts(tracing, tmp_path: Path, words: str) -> None:
     program = tracing.compile("spawn.F90", f"-DWORDS={words == 'some':d}", wrapper="mpif90")
-    experiment, run = measured(tmp_path / "a.exp", program)
+    # The launcher of the MPI that the wrapper is of, whatever stands first on PATH.
+    mpirun = Path(shutil.which("mpif90") or "").with_name("mpirun")
+    experiment, run = measured(tmp_path / "a.exp", program, mpirun=str(mpirun))
     sent = experiment.table(run, "spawned").groupby("operation", observed=True)[["count", "bytes"]].sum()
     # Each sends one real number more than there are characters in its words.
     assert sent.loc["Send"].tolist() == [2, 2 * 8 * (7 if words == "some" else 1)]
