@@ -18,7 +18,8 @@ from ranksight.comm.tracer.building import compiler
 from ranksight.comm.tracer.prototypes import parse
 from ranksight.core.errors import ToolError
 
-SOURCES = ("gather", "groups", "lifecycle", "output", "python", "requests", "spawn", "tables")
+ELSEWHERE = ("fortran", "loading")
+"""Sources of the tracer for programs that the simulator does not run: in Fortran, and with an MPI loaded late."""
 FLAGS = ("-std=gnu11", "-w", "-DRS_SIMULATED", "-Wl,-Bsymbolic")
 """The last binds the program's calls to the tracer's functions, which then call the simulator's."""
 
@@ -53,7 +54,7 @@ def build_simulated(
         generated = Path(folder) / "wrappers.c"
         generated.write_text(wrappers.generate(functions, numbers, kinds))
         # Apart from the program: its options, an -include among them, are not the tracer's.
-        for source in (generated, *(here / f"{name}.c" for name in SOURCES)):
+        for source in (generated, *(path for path in sorted(here.glob("*.c")) if path.stem not in ELSEWHERE)):
             objects.append(str(Path(folder) / f"{source.stem}.o"))
             _run([using.path, "-O2", *FLAGS[:-1], f"-I{here}", "-c", "-o", objects[-1], str(source)])
         _run([using.path, *FLAGS[-1:], "-o", str(output), *map(str, sources), *objects, *flags])
