@@ -222,7 +222,7 @@ def ahead(tasks: Sequence[Task], prevalence: Prevalence, domains: Domains | None
     for where, batch in batches(tasks):
         points, times, targets = batch[0].points, stack(batch), batch[0].targets
         process = fit_process(points, locate(times, points=points), np.arange(len(batch)), prevalence, domains)
-        parts, near = process.straight(targets), process.nearest(targets)
+        parts, near = process.with_nearest(targets)
         distance, scatter = process.ahead(targets), process.scattered()
         for row, place in enumerate(where):
             task, of_one = batch[row], Components(*(part[:, row] for part in parts))

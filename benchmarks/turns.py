@@ -1,8 +1,8 @@
 """How often laws turn beyond their runs (:class:`ranksight.model.process.covariance.Turn`), from curves.
 
 The near part of a published curve is extrapolated with a table that its program had no part in. Published curves are
-of whole programs at their limits, and users' tables are not all: laws whose truth is known stand beside them, as many
-as of several sources. How often laws turn, how that depends on the scatter of their runs, and by how much they do is
+of whole programs at their limits, and users' tables are not all: laws whose truth is known count as well, as many as of
+several sources. How often laws turn, how that depends on the scatter of their runs, and by how much they do is
 what makes the far parts of all likeliest.
 """
 

@@ -118,7 +118,7 @@ class Fitted(Keyed):
             asked = points[:, process.axes]
             outside = (asked <= 0).any(axis=1)
             positive = np.where(asked > 0, asked, 1.0)
-            turns, parts = process.turns(positive), process.straight(positive)
+            parts, turns = process.with_turns(positive)
             summary = mixture_forecast(parts, (fall[rows], rise[rows]), self.positive[rows], turns, shaped=True)
             value[rows], low[rows], high[rows], form[rows], within_form[rows], freedom[rows] = summary[:6]
             inner[rows], outer[rows] = summary[6:]

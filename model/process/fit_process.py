@@ -12,7 +12,7 @@ from ranksight.core.arrays import Array, Index
 from ranksight.model.process.compare import SMOOTHING, Hypotheses, at_best, compared
 from ranksight.model.process.posterior import Process
 from ranksight.model.process.prevalence import Prevalence, learned
-from ranksight.model.process.several import compared_over_several, numbered, recentred
+from ranksight.model.process.several import compared_over_several, numbered
 from ranksight.model.process.solve import Data, columns, efolds, refined, smoothed
 from ranksight.model.search.terms import values
 from ranksight.model.series.domains import Domains
@@ -55,14 +55,12 @@ def fit_process(
     batches = np.array_split(np.arange(len(rows)), max(1, -(-len(rows) // BATCH)))
     if points.shape[1] == 1:
         table, members, at = prevalence.over(points[:, 0], domains)
-        pairs = [_at_best(data.part(batch), at, members, table) for batch in batches]
-        data = Data.joined([part for part, _ in pairs])
-        parts = [_kept(part, at, members, every) for part, every in pairs]
+        pairs = [_over_one(data.part(batch), at, members, table) for batch in batches]
         terms = table.terms
     else:
-        data = Data.joined([recentred(points, data.part(batch), prevalence) for batch in batches])
-        parts = [_over_several(points, part, prevalence) for part in map(data.part, batches)]
+        pairs = [_over_several(points, data.part(batch), prevalence) for batch in batches]
         terms = None
+    data, parts = Data.joined([part for part, _ in pairs]), [kept for _, kept in pairs]
     width = max(part[4].shape[1] for part in parts)
     used, scales, kind, place, weight, coefficients = (
         np.concatenate([_padded(array, width) for array in part]) for part in zip(*parts, strict=True)
@@ -77,22 +75,22 @@ def fit_process(
     return Process(rows, np.arange(points.shape[1]), points, *measured, terms, *weighed, exact, turn, domains)
 
 
-def _at_best(data: Data, at: Array, members: Index, table: Prevalence) -> tuple[Data, Hypotheses]:
-    """The series, their model made linear near enough to the values, and what is compared there."""
+def _over_one(data: Data, at: Array, members: Index, table: Prevalence) -> tuple[Data, Kept]:
+    """Series over one coordinate, their model made linear near the values, and what is kept of them."""
     every = compared(data, at, members, table)
-    if not data.apart.any():
-        return data, every
-    moved = at_best(data, at, members, every)
-    return moved, compared(moved, at, members, table)
+    if data.apart.any():
+        data = at_best(data, at, members, every)
+        every = compared(data, at, members, table)
+    return data, _kept(data, at, members, every)
 
 
-def _over_several(points: Array, data: Data, prevalence: Prevalence) -> Kept:
-    """What is kept of series over several coordinates; members by the numbers of the terms."""
-    numbers, members, every = compared_over_several(points, data, prevalence)
+def _over_several(points: Array, data: Data, prevalence: Prevalence) -> tuple[Data, Kept]:
+    """The same of series over several coordinates; members by the numbers of the terms."""
+    data, numbers, members, every = compared_over_several(points, data, prevalence)
     at = values(numbered(numbers.reshape(-1), points.shape[1]), points).reshape(*numbers.shape, -1)
     used, scales, kind, place, weight, coefficients = _kept(data, at, members, every)
     flat = np.take_along_axis(numbers, np.maximum(used, 0).reshape(len(used), -1), axis=1).reshape(used.shape)
-    return np.where(used < 0, -1, flat), scales, kind, place, weight, coefficients
+    return data, (np.where(used < 0, -1, flat), scales, kind, place, weight, coefficients)
 
 
 def _occurring(members: Index) -> tuple[Index, Index]:

@@ -59,18 +59,24 @@ class Process(Stored):
     def components(self, points: Array) -> Components:
         """Components (c, p, k) of the distribution of ln y of one more run at `points` (k, d), of laws that may turn
         beyond the runs."""
-        return self.turns(points)(self.straight(points))
+        straight, turns = self.with_turns(points)
+        return turns(straight)
 
-    def turns(self, points: Array) -> Callable[[Components], Components]:
-        """What makes components of laws that may turn from those at `points` (k, d) if they go on."""
-        turn, distance = Turn(*self.turn.tolist()), self.ahead(points)
-        near = self.nearest(points) if turn.often and distance.any() else np.zeros(0)
-        return partial(turned, near=near, distance=distance, often=turn.probability(self.scattered()), turn=turn)
+    def with_turns(self, points: Array) -> tuple[Components, Callable[[Components], Components]]:
+        """Components (c, p, k) at `points` (k, d) if laws go on, and what makes those of laws that may turn of them."""
+        turn = Turn(*self.turn.tolist())
+        straight, near = self.with_nearest(points)
+        often = turn.probability(self.scattered())
+        return straight, partial(turned, near=near, distance=self.ahead(points), often=often, turn=turn)
 
-    def nearest(self, points: Array) -> Array:
-        """Centres (c, p, k) at the nearest points within the range of the runs."""
+    def with_nearest(self, points: Array) -> tuple[Components, Array]:
+        """Components (c, p, k) at `points` (k, d) if laws go on, and their centres at the nearest points within the
+        range of the runs."""
         places, inverse = np.unique(within(points, self.points), axis=0, return_inverse=True)
-        return self.straight(places).centre[..., inverse.ravel()]
+        # Hypotheses are solved once for both.
+        every = self.straight(np.concatenate([points, places]))
+        count = len(points)
+        return Components(*(part[..., :count] for part in every)), every.centre[..., count + inverse.ravel()]
 
     def scattered(self) -> Array:
         """Standard deviation (p,) of ln y of a configuration's value around its law: of jobs, and of the mean of what

@@ -189,49 +189,34 @@ def _misfit(one: Array, factor: Array, goal: Array) -> Array:
     return np.asarray((rest**2).sum(axis=1, keepdims=True) - pull**2 / size)
 
 
-def compared_over_several(points: Array, data: Data, prevalence: Prevalence) -> tuple[Index, Index, Hypotheses]:
-    """Terms by their numbers (s, t), means of them (s, h, :data:`TERMS`), -1 pads, and their hypotheses: all runs
-    usual, or that one slow which is likeliest to be."""
+def compared_over_several(points: Array, data: Data, prevalence: Prevalence) -> tuple[Data, Index, Index, Hypotheses]:
+    """The series with their model made linear near the values (:func:`ranksight.model.process.compare.at_best`), terms
+    by their numbers (s, t), means of them (s, h, :data:`TERMS`), -1 pads, and their hypotheses: all runs usual, or that
+    one slow which is likeliest to be."""
     several = products(points, data)
     at = values(several.terms, points)
-    every: list[Index] = []
-    parts: list[Hypotheses] = []
 
-    def add(data: Data, odds: float, odd: Odd = USUAL) -> Index:
+    def compared(data: Data, odds: float, first: int = 0, odd: Odd = USUAL) -> tuple[Index, Hypotheses]:
         members, prior = grown(data, at, several, prevalence)
         prior = prior[..., None] + prevalence.under(several.of_free_power(members)) + odds
         if odd is not USUAL:
             # A run is slowed where runs scatter: elsewhere a curve of another form would be taken for it.
             prior = np.where(prevalence.scales[:, -1] < SCATTERED, -np.inf, prior)
-        mean = sum(part.shape[1] for part in every) + _numbers(members)
-        every.append(members)
-        parts.append(under_all(data, at, members, prior, prevalence, mean, odd))
-        return members
+        mean = np.broadcast_to(first + np.arange(members.shape[1]), members.shape[:2])
+        return members, under_all(data, at, members, prior, prevalence, mean, odd)
 
     kind, _, odds = prevalence.odd(data.u)
-    usual = add(data, odds[0])
+    members, every = compared(data, odds[0])
+    if data.apart.any():
+        data = at_best(data, at, members, every)
+        members, every = compared(data, odds[0])
     if len(kind) > 1:
-        slow = kind == 1
-        odd = np.full(len(usual), 1), _slowest(data, at, usual, parts[0])
-        add(smoothed(data.odd(*odd), SMOOTHING), odds[slow][0], odd)
+        odd = np.full(len(members), 1), _slowest(data, at, members, every)
+        slowed = smoothed(data.odd(*odd), SMOOTHING)
+        others, of_slow = compared(slowed, odds[kind == 1][0], members.shape[1], odd)
+        members, every = np.concatenate([members, others], axis=1), Hypotheses.joined([every, of_slow])
     numbers = several.numbers(np.broadcast_to(np.arange(at.shape[1]), at.shape[:2]))
-    return numbers, np.concatenate(every, axis=1), Hypotheses.joined(parts)
-
-
-def recentred(points: Array, data: Data, prevalence: Prevalence) -> Data:
-    """The series where means are compared at the best sum (:func:`ranksight.model.process.compare.at_best`)."""
-    if not data.apart.any():
-        return data
-    several = products(points, data)
-    at = values(several.terms, points)
-    members, prior = grown(data, at, several, prevalence)
-    prior = prior[..., None] + prevalence.covariances
-    return at_best(data, at, members, under_all(data, at, members, prior, prevalence, _numbers(members)))
-
-
-def _numbers(members: Index) -> Index:
-    """The places of means (s, h, q) in their list, (s, h)."""
-    return np.broadcast_to(np.arange(members.shape[1]), members.shape[:2])
+    return data, numbers, members, every
 
 
 def _slowest(data: Data, at: Array, members: Index, usual: Hypotheses) -> Index:

@@ -82,7 +82,7 @@ def test_odds_of_a_turn_grow_with_the_scatter() -> None:
     turn = Turn(0.2, 0.5, 0.0, 1.0)
     odds = 0.25 * np.sqrt(np.array([0.01, 0.1, 1.0, 4.0]))
     scatter = SCATTER * np.array([0.01, 0.1, 1.0, 4.0])
-    odds[0] = odds[1]  # none that is smaller can be told from none
+    odds[0] = odds[1]  # what is smaller counts as none
     np.testing.assert_allclose(turn.probability(scatter), odds / (1 + odds))
 
 
