@@ -60,7 +60,7 @@ class Counted(Stored):
     bandwidth: float  # measured over described bandwidth of a domain, 1 or more
     offset: Array  # (K,): logarithm of time x clock over cycles; NaN where it changes or cycles were not counted
     composed: Composed | None = None  # CPI_exec and BF_mem of kernels whose loads were counted and stalls were not
-    fitted: PerWork | None = None  # cycles of these r kernels by their composed work
+    fitted: Rates | None = None  # what is left of the cycles of these r kernels
 
     def placed(self, placement: str | None, ranks_per_node: int | None) -> Counted:
         """The same kernels with ranks placed in another way."""
@@ -175,13 +175,13 @@ class Counted(Stored):
         rows = self.composed.rows
         chosen = [composition for composition, _ in (self.compositions[row] for row in rows) if composition is not None]
         x, capacities = self.where.work.logarithm(work_points), self.caches.capacities(self.where.active(points))
-        each, waits = self.composed.at(chosen, x, capacities, self.latencies_at(np.exp(f.centre[0])))
-        work = instructions.rows(rows)
-        cycles = self.fitted.at([product([work, cpi]) for cpi in each], inputs)
+        cpi, waits = self.composed.at(chosen, x, capacities, self.latencies_at(np.exp(f.centre[0])))
+        mean, spread = self.fitted.at(inputs)
+        cycles = product([instructions.rows(rows), cpi]).moved(mean).wider(spread)
         core = product([cycles, f.inverse()]).wider(unseen(inputs, self.total.rates[0].inputs))
         time = core if need is None else larger(core, need.rows(rows))
-        seconds, levels = np.exp(core.centre), np.einsum("mr,mlrk->lrk", self.fitted.weights, waits)
-        return Fitted(rows, time, (1 - levels.sum(axis=0)) * seconds, levels * seconds, np.exp(time.centre) - seconds)
+        seconds = np.exp(core.centre)
+        return Fitted(rows, time, (1 - waits.sum(axis=0)) * seconds, waits * seconds, np.exp(time.centre) - seconds)
 
     def regime(self, inputs: Array, of_core: bool = False) -> Array:
         """Standard deviation (k,) of the logarithm of a rate that another regime may change at `inputs` (k, d).
@@ -218,16 +218,23 @@ class Counted(Stored):
             and len(self.compositions) in (0, kernels)
             and {name for _, name in self.compositions} <= {"", *COUNTS}
             and len(self.clock.values) == 1
-            and (self.composed is None or self._has_compositions(self.composed.rows))
+            and (self.composed is None or self._has_compositions(self.composed))
             and all(part.prior.shape[1] == kernels for part in parts)
             and all(rate.inputs.shape[1] == len(self.where.columns) for part in parts for rate in part.rates)
         )
 
-    def _has_compositions(self, rows: Index) -> bool:
-        """Whether the kernels `rows` have what their fitted equation needs."""
+    def _has_compositions(self, composed: Composed) -> bool:
+        """Whether its kernels have what their fitted equation needs."""
+        rows = composed.rows
         inside = len(self.compositions) > 0 and bool(((rows >= 0) & (rows < len(self.kernels))).all())
-        fitted = self.fitted is not None and self.fitted.prior.shape[1] == len(rows) and self.caches is not None
-        return inside and fitted and all(self.compositions[row][0] is not None for row in rows.tolist())
+        fitted = self.fitted is not None and len(self.fitted.values) == len(rows) and self.caches is not None
+        if not inside or not fitted:
+            return False
+        chosen = [self.compositions[row][0] for row in rows.tolist()]
+        return all(
+            each is not None and bool((member < len(each.weight)).all())
+            for each, member in zip(chosen, composed.member, strict=True)
+        )
 
     def latencies_at(self, frequency: Array) -> Array:
         """Cycles (4, k) of a load at clocks `frequency` (k,): caches go with the clock, memory does not."""

@@ -14,7 +14,7 @@ from ranksight.core.arrays import Array, Index, Mask, log
 from ranksight.core.experiment import WHOLE
 from ranksight.core.metrics import LEVELS
 from ranksight.model import priors
-from ranksight.model.kernel_time.composed import KINDS, learn_composed
+from ranksight.model.kernel_time.composed import learn_composed
 from ranksight.model.kernel_time.composition import Caches, Composition, fit_compositions
 from ranksight.model.kernel_time.counted import BEYOND_L1, COUNTS, NOTHING, PER_RANK, WAITING, Counted
 from ranksight.model.kernel_time.perwork import PerWork
@@ -268,10 +268,9 @@ def _fitted(
     latencies = model.latencies_at(np.exp(model.clock.values[0]))
     cpi = busy - counts["instructions"]
     composed = learn_composed(rows, compositions, np.exp(cpi[rows]), x, capacities, latencies)
-    each, _ = composed.at(compositions, x, capacities, latencies)
-    works = counts["instructions"][rows] + np.stack([kind.centre for kind in each])
-    prior = np.zeros((len(KINDS), len(rows)))
-    fitted = PerWork.learn(KINDS, prior, busy[rows], error[rows], works, inputs, model.where.variants)
+    work = counts["instructions"][rows] + composed.at(compositions, x, capacities, latencies)[0].centre
+    logs = busy[rows]
+    fitted = Rates(inputs, logs - work, np.where(np.isfinite(logs), error[rows], 0.0), model.where.variants)
     return replace(model, composed=composed, fitted=fitted)
 
 
