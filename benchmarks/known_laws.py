@@ -12,7 +12,7 @@ import csv
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,19 +26,28 @@ from ranksight.model.fit import fit
 from ranksight.model.series.reduction import reduce
 
 TITLE = "Programs with known laws"
-VARIED: Mapping[str, tuple[str, ...]] = {
-    "nothing": ("--vary=",),
-    "CPI": ("--vary=cpi",),
-    "blocking factor": ("--vary=bf",),
-    "levels": ("--vary=caches",),
-    "levels, two sizes": ("--vary=caches", "--two-sizes"),
-    "clock": ("--vary=clock",),
-    "traffic near the limit": ("--vary=bandwidth",),
-    "time outside kernels": ("--vary=others",),
-    "waiting as instructions": ("--vary=spin",),
-    "communication": ("--vary=comm",),
-    "all but levels": ("--vary=cpi,bf,clock,bandwidth,others,spin,comm",),
-}
+EVERYTHING = "--vary=cpi,bf,caches,clock,bandwidth,others,spin,comm"
+NO_STALLS, NO_CYCLES = ("STALL",), ("STALL", "CYC")
+CASES: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
+    ("nothing", ("--vary=",), ()),
+    ("CPI", ("--vary=cpi",), ()),
+    ("blocking factor", ("--vary=bf",), ()),
+    ("the same, stalls not counted", ("--vary=bf",), NO_STALLS),
+    ("the same, no cycles", ("--vary=bf",), NO_CYCLES),
+    ("levels", ("--vary=caches",), ()),
+    ("levels, two sizes", ("--vary=caches", "--two-sizes"), ()),
+    ("clock", ("--vary=clock",), ()),
+    ("traffic near the limit", ("--vary=bandwidth",), ()),
+    ("time outside kernels", ("--vary=others",), ()),
+    ("waiting as instructions", ("--vary=spin",), ()),
+    ("communication", ("--vary=comm",), ()),
+    ("all but levels", ("--vary=cpi,bf,clock,bandwidth,others,spin,comm",), ()),
+    ("everything", (EVERYTHING,), ()),
+    ("the same, stalls not counted", (EVERYTHING,), NO_STALLS),
+    ("the same, 5 % of noise", (EVERYTHING, "--noise=0.05"), ()),
+    ("the same, 5 % of noise, stalls not counted", (EVERYTHING, "--noise=0.05"), NO_STALLS),
+)
+"""Name of a row, options of the generator, and columns that are left out."""
 SEED, PROGRAMS = "20260101", 6
 MACHINE = "haswell-e5-2680v3"
 METRICS = {
@@ -157,20 +166,13 @@ def run(settings: Settings) -> str:
         raise Skipped(f"{generator} is not there")
     rows = []
     with tempfile.TemporaryDirectory() as temporary:
-        for at, (name, options) in enumerate(VARIED.items()):
+        for at, (name, options, dropped) in enumerate(CASES):
             place = Path(temporary) / str(at)
             count = "2" if settings.quick else str(PROGRAMS)
             command = [sys.executable, str(generator), str(place), "--seed", SEED, "--programs", count, *options]
             subprocess.run(command, check=True)
             folders = sorted(entry for entry in place.iterdir() if (entry / "truth.csv").is_file())
-            rows.append(row(name, [each for folder in folders for each in answers(folder, MACHINE)]))
-            if name == "blocking factor":
-                for column, what in (("STALL", "the same, stalls not counted"), ("CYC", "the same, no cycles")):
-                    dropped = {column, "STALL"}
-                    for folder in folders:
-                        (folder / "e").rename(folder / f"without {column}")
-                    found = [each for folder in folders for each in answers(folder, MACHINE, dropped)]
-                    rows.append(row(what, found))
+            rows.append(row(name, [each for folder in folders for each in answers(folder, MACHINE, dropped)]))
         simulated = generator.parent / "simulated"
         for folder in sorted(entry for entry in simulated.iterdir() if (entry / "truth.csv").is_file()):
             place = Path(temporary) / "simulated"
