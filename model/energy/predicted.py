@@ -23,7 +23,8 @@ from ranksight.model.series.computation import cores
 from ranksight.model.uncertainty.forecast import NO_DATA, OK, Forecast, judged_by_width
 
 LATEST = 2.0
-"""Halted seconds of the rank that waits longest over their mean: ranks are started one after another."""
+"""Seconds from the first rank's start to the last's over the mean that a rank waits: ranks are started one after
+another."""
 
 
 @dataclass(frozen=True)
@@ -114,29 +115,32 @@ def _duration(
 ) -> _Duration:
     """The time with its parts, predicted, or of runs whose `times` (k,) are known.
 
+        T = starting + awake (1 + resting)
+
     Where the time is not the sum of the seconds that cores are predicted to be awake and halted, both differ as they
     are uncertain.
     """
     missing = np.full(len(count), np.nan)
     time, of_time = program.get("time", (missing, missing))
-    halted, of_halted = profile.halted_at(count, growth)
-    waiting, of_waiting = LATEST * halted, LATEST * halted * of_halted
+    starting, doubt = profile.starting_at(count, growth)
+    of_starting, running = doubt * starting, 1 + profile.resting_at(count)
     cycles, clock = program.get("cycles"), program.get("frequency")
     if cycles is None or clock is None:
-        awake, of_awake = time - waiting, of_time * time
+        awake, of_awake = (time - starting) / running, of_time * time
     else:
         awake = ratio(cycles[0], clock[0])
         of_awake = cycles[1] * awake
-    together = of_awake**2 + of_waiting**2
+    together = of_awake**2 + of_starting**2
     whole = time if times is None else times
     # A predicted time is itself uncertain: by what does not come from the cores awake.
     beside = np.zeros(len(count)) if times is not None else np.maximum((of_time * time) ** 2 - of_awake**2, 0.0)
-    shift = whole - awake - waiting
-    awake = np.clip(awake + ratio(of_awake**2, together + beside, 1.0) * shift, 0.0, whole)
-    left = np.sqrt(ratio(of_awake**2 * of_waiting**2, together, 0.0))
+    shift = whole - awake * running - starting
+    awake = np.clip(awake + ratio(of_awake**2, together + beside, 1.0) * shift / running, 0.0, whole / running)
+    left = np.sqrt(ratio(of_awake**2 * of_starting**2, together, 0.0))
     if times is not None:
-        of_time, of_waiting = np.zeros(len(count)), np.zeros(len(count))
-    return _Duration(whole, awake, (whole - awake) / LATEST, of_time, left, ratio(of_waiting, whole, 0.0))
+        of_time, of_starting = np.zeros(len(count)), np.zeros(len(count))
+    halted = (whole - awake * running) / LATEST + awake * (running - 1)
+    return _Duration(whole, awake, halted, of_time, left, ratio(of_starting, whole, 0.0))
 
 
 def _ranks(model: Learned, points: Array) -> Array:

@@ -17,6 +17,7 @@ from ranksight.model.energy.power import fit_law
 from ranksight.model.energy.predicted import parts
 from ranksight.model.fit import fit
 from ranksight.model.fitted_model import Model
+from ranksight.model.priors import STARTING
 from ranksight.platforms import Platform, load
 
 IDLE, CORE, SLEEPING = 92.0, 3.5, 40.0
@@ -94,6 +95,28 @@ def test_a_known_time_replaces_the_predicted_one(model: Model) -> None:
     predicted, given = (parts(model.energy, model, at, times)["package"] for times in (None, longer))
     assert given.joules[0] / 1.5 == pytest.approx((2 * IDLE + CORE * 72) * seconds(72), rel=0.02)
     assert given.of_energy[0] < predicted.of_energy[0]
+
+
+def test_waiting_for_the_start_grows_with_the_nodes(tmp_path: Path) -> None:
+    """Nodes are started 20 s apart; what cores rest besides is a share of the time that they are awake."""
+    tables = {}
+    for nodes in (1, 2, 3, 4):
+        table = counters(72 * nodes)
+        late = 20.0 * (table["rank"] // 72)
+        resting = 0.01 * seconds(72 * nodes)
+        halted = late.max() - late + resting
+        table = table.assign(time=table["time"] + halted, time_halted=halted)
+        opened = table["energy_package"] > 0
+        table["energy_package"] += opened * SLEEPING * halted
+        tables[72 * nodes] = table
+    model = fit(experiment(tmp_path, tables), platform=ICE_LAKE)
+    assert model.energy is not None
+    profile = model.energy.profile
+    assert profile is not None
+    assert profile.starting == pytest.approx([0, 20, 40, 60], abs=1e-6)
+    assert profile.resting == pytest.approx([0.01] * 4)
+    (later,), _ = profile.starting_at(np.array([576.0]), np.array([2.0]))
+    assert later == pytest.approx(60.0 * 2 ** STARTING[0])
 
 
 def test_energies_are_no_series_beside_the_law(model: Model) -> None:
