@@ -76,14 +76,21 @@ class PowerLaw(Stored):
         """The amounts (q, k) of this law's terms."""
         return np.array([amounts[name] for name in self.terms], dtype=np.float64)
 
+    def unseen(self, cores: Array) -> Array:
+        """Part (k,) of the variance of the terms that the nearest run does not take away, as the law meets its power:
+        none at its number of cores, most of it an e-fold from there."""
+        distance = np.abs(np.log(cores[:, None] / self.measured)).min(axis=1)
+        return np.asarray(-np.expm1(-2 * distance))
+
     def beyond(self, cores: Array) -> Array:
         """Relative standard deviation (k,) of the power that the law gives at so many cores.
 
-        Within the runs the scatter of their windows; beyond them the law's own error grows as the root of the distance,
-        in logarithms of the cores.
+        That of a meter and, away from the runs, what the terms miss these by; beyond them the law's own error grows as
+        the root of the distance, in logarithms of the cores.
         """
         distance = np.log(np.maximum(cores / self.largest, 1.0))
-        return np.asarray(np.sqrt(self.scatter**2 + priors.POWER_DRIFT[self.component] ** 2 * distance))
+        within = priors.POWER_SCATTER**2 + self.scatter**2 * self.unseen(cores)
+        return np.asarray(np.sqrt(within + priors.POWER_DRIFT[self.component] ** 2 * distance))
 
     def coefficient(self, name: str) -> float:
         """The coefficient of a term; where packages that are halted have none of their own, that of those awake."""

@@ -86,9 +86,8 @@ def parts(
         total = joules.sum(axis=0)
         share = dict(zip(law.terms, ratio(joules, total, 0.0), strict=True))
         matrix = law.matrix(each)
-        variance = (
-            ratio(np.einsum("qk,qr,rk->k", matrix, law.covariance, matrix), total**2, 0.0) + law.beyond(count) ** 2
-        )
+        of_terms = ratio(np.einsum("qk,qr,rk->k", matrix, law.covariance, matrix), total**2, 0.0)
+        variance = of_terms * law.unseen(count) + law.beyond(count) ** 2
         for name in COUNTS:
             variance = variance + (share.get(name, 0.0) * doubts.get(name, 0.0)) ** 2
         # Of a second that cores are awake in place of halted; and of a second that all wait longer.
@@ -154,7 +153,10 @@ def forecasts(model: Learned, points: Array, names: Sequence[str], times: Array 
     """Forecasts of one row at `points` (k, m) of the metrics `names`, ``energy_package`` and so on."""
     energy = model.energy
     assert energy is not None
-    by_component, answers = parts(energy, model, points, times), {}
+    predicted = None
+    if times is None and (time := model.programs(points, ["time"]).get("time")) is not None:
+        predicted = time.value[0], time.spread[0]
+    by_component, answers = parts(energy, model, points, times, predicted), {}
     for name in names:
         kind, _, component = name.partition("_")
         chosen = by_component[component] if component else combined(by_component)
@@ -163,6 +165,9 @@ def forecasts(model: Learned, points: Array, names: Sequence[str], times: Array 
         status = np.where(known, OK, NO_DATA).astype(np.intp)
         reason = np.full(value.shape, "", dtype=object)
         reason[~known] = "the time, or a count that power depends on, is not predicted at this configuration"
+        if kind == ENERGY and predicted is not None:
+            untimed = known & (time.status[0] != OK)
+            status, reason = np.where(untimed, time.status[0], status), np.where(untimed, time.reason[0], reason)
         factor = np.exp(TAIL * relative)
         status, reason = judged_by_width(factor**2, status, reason)
         answers[name] = Forecast(

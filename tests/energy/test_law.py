@@ -84,6 +84,30 @@ def test_intervals_widen_with_the_distance(model: Model) -> None:
     assert widths[0] < 1.08
 
 
+def test_power_that_was_measured_is_known(tmp_path: Path) -> None:
+    """Two packages of which the table says nothing: the terms miss the runs, which are met all the same."""
+    joules = {n: (IDLE * (1 + (n > 36)) + CORE * n) * seconds(n) for n in (4, 8, 16, 24, 36, 54, 72)}
+    tables = {
+        n: pd.DataFrame({"kernel": WHOLE, "rank": [-1], "time": [seconds(n)], "energy": [each]})
+        for n, each in joules.items()
+    }
+    model = fit(experiment(tmp_path, tables), platform=ICE_LAKE)
+    for ranks in (36, 54):
+        value, low, high = one(model, "power", ranks=ranks)
+        assert value == pytest.approx(joules[ranks] / seconds(ranks), rel=0.01)
+        assert high / low < 1.1
+    _, low, high = one(model, "power", ranks=144)
+    assert high / low > 1.3
+
+
+def test_energy_needs_a_time_that_is_predicted(model: Model) -> None:
+    """All runs are on one node: on the next, the time is withheld, and the energy with it, but not the power."""
+    status = {name: model.predict(ranks=144, metrics=name).answers.ok.all() for name in ("time", "energy", "power")}
+    assert status == {"time": False, "energy": False, "power": True}
+    at = np.array([[144.0]])
+    assert model.predict_at(at, metrics=["energy"], times=np.array([seconds(144)])).answers.ok.all()
+
+
 def test_a_package_without_a_rank_is_named(model: Model) -> None:
     assert any("without a rank" in note for note in model.predict(ranks=18, metrics="energy").notes)
     assert not any("without a rank" in note for note in model.predict(ranks=72, metrics="energy").notes)
