@@ -125,4 +125,3 @@ def _runs(windows: Metered) -> dict[float, Array]:
 def _rate(windows: Metered, name: str, rows: Array) -> float:
     """Logarithm of counts a second of a core that is awake."""
     return float(np.log(windows.counts[name][rows].sum() / (windows.cores * windows.awake)[rows].sum()))
-

@@ -10,7 +10,11 @@ between that of a kernel that computes and that of one that waits for memory,
 
     ln T_there / T_here = (1 - m) c + m b,    m uniform on [0, 1]
 
-with c the ratio of core seconds for the same work and b that of the bandwidth a rank has where it sits.
+with c the ratio of core seconds for the same work and b that of the bandwidth a rank has where it sits. Over nodes a
+part d of the time is divided work, W / (n T) with W that of the fewest nodes, and the rest messages and what does not
+divide, which other machines change by less: with z the logarithm above,
+
+    T_there / T_here = d exp(z) + (1 - d) exp(u z)
 """
 
 from __future__ import annotations
@@ -41,6 +45,9 @@ from ranksight.platforms.assumptions import spread
 CORE, MEMORY, RATIO, BOUND = range(4)
 """Columns of :attr:`Moved.shift`: seconds of a core, of a memory domain, of laws that do not know which, and the part m
 of those that waits for memory."""
+UNDIVIDED = 0.7
+"""Power u of the ratio of machines with which what is not divided work changes, 1: 0.8 by strong scaling of GROMACS,
+0.6 by that of OpenSBLI (``python -m benchmarks ratios``)."""
 MIXED = 1 / np.sqrt(12)
 """Standard deviation of a uniform part."""
 ELSEWHERE = "{metric} was measured on another machine than {machine}: measure it there"
@@ -72,7 +79,7 @@ class Moved(Stored):
         rows = places(self.kernels, tuple(timed))
         forecast_here = forecast_here if self.runs is None else self.runs.met(forecast_here, points, timed)
         times = rows_of(forecast_here, index)
-        centre, deviation = self.ratio(rows, points, names)
+        centre, deviation = self.ratio(rows, points, names, np.log(times.value))
         quantity = Quantity.of_ends(times.value, times.lower, times.upper)
         moved = times.having(quantity.moved(centre).wider(deviation))
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -81,16 +88,34 @@ class Moved(Stored):
         moved = replace(moved, status=status, reason=reason)
         return choose(forecast_here, moved, index, np.ones(status.shape, dtype=bool))
 
-    def ratio(self, rows: Index, points: Array, names: Sequence[str]) -> tuple[Array, Array]:
+    def ratio(self, rows: Index, points: Array, names: Sequence[str], logs: Array) -> tuple[Array, Array]:
         """Logarithm (K, k) of times there over here where nothing says what they are made of, and its standard
-        deviation, of the kernels `rows` at `points` (k, m)."""
+        deviation, of the kernels `rows` at `points` (k, m), whose times here have the logarithms `logs` (K, k)."""
         core, memory = self._ratios(points, names)
         waits = np.clip(0.5 + self.shift[rows, BOUND, None], 0.0, 1.0)
         squares = np.square(self.spread[rows][..., None])
         # Away from a run there no more is known than without one, and no less.
         variance = np.minimum(squares[:, RATIO] + (spread("scale") * self._far(points)) ** 2, self.ratio_spread**2)
-        deviation = np.sqrt(variance + squares[:, BOUND] * (memory - core) ** 2)
-        return core + waits * (memory - core) + self.shift[rows, RATIO, None], deviation
+        variance = variance + squares[:, BOUND] * (memory - core) ** 2
+        centre = core + waits * (memory - core) + self.shift[rows, RATIO, None]
+        return of_parts(centre, variance, self._divided(rows, points, names, logs))
+
+    def _divided(self, rows: Index, points: Array, names: Sequence[str], logs: Array) -> Array:
+        """Part (K, k) of the times here that is work of the fewest nodes, divided: 1 inside of a node, and where no
+        such run has the other parameters."""
+        along = next((name for name in ("ranks", NODES) if name in names), None)
+        if along is None or self.runs is None:
+            return np.ones(logs.shape)
+        column, least = list(names).index(along), 1.0 if along == NODES else float(self.nodes[0])
+        measured = self.runs.points[np.argsort(self.runs.points[:, column])]
+        at = places(self.runs.kernels, tuple(self.kernels[row] for row in rows.tolist()))
+        table = np.where(at[:, None] >= 0, self.runs.logs[at], np.nan)[:, np.argsort(self.runs.points[:, column])]
+        work = table + np.log(measured[:, column])  # of all ranks
+        same = np.delete(points[:, None] == measured, column, axis=2).all(axis=2)
+        fewer = (measured[:, column] >= least) & (measured[:, column] < points[:, column, None])
+        usable = (same & fewer) & np.isfinite(work)[:, None]
+        first = np.take_along_axis(work, usable.argmax(axis=2), axis=1) - np.log(points[:, column])
+        return np.where(usable.any(axis=2), np.exp(np.minimum(first - logs, 0.0)), 1.0)
 
     def _far(self, points: Array) -> Array:
         """E-folds (k,) from the nearest configuration that was measured there."""
@@ -122,7 +147,7 @@ class Moved(Stored):
             if law.parts:
                 laws.laws[name] = replace(law, time=law.time.wider(np.nan_to_num(self._by_parts(law.parts, rows))))
             elif name == COST:
-                centre, deviation = self.ratio(rows, points, names)
+                centre, deviation = self.ratio(rows, points, names, law.time.centre)
                 laws.laws[name] = replace(law, time=law.time.moved(centre).wider(deviation))
             elif name == MESSAGES:
                 laws.laws[name] = replace(law, time=law.time.wider(spread("network")))
@@ -159,6 +184,18 @@ class Moved(Stored):
         kernels = len(self.kernels)
         known = all(part is not None for each in (self.origin, self.target) for part in (each.core, each.domain))
         return self.shift.shape == self.spread.shape == (kernels, 4) and min(self.nodes) > 0 and known
+
+
+def of_parts(centre: Array, variance: Array, divided: Array, power: float = UNDIVIDED) -> tuple[Array, Array]:
+    """Logarithm of a ratio of machines, and its standard deviation, of times of which a part `divided` is divided work.
+
+    `centre`, `variance`: of the logarithm of the ratio of that work; all of one shape.
+    """
+    rest = (1 - divided) * np.exp(power * centre)
+    whole = divided * np.exp(centre) + rest
+    share = rest / whole
+    slope = 1 - share * (1 - power)
+    return np.log(whole), np.sqrt(slope**2 * variance + (spread("undivided") * share * centre) ** 2)
 
 
 def _rate(domains: Domains, ranks: Array) -> Array:

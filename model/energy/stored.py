@@ -44,8 +44,8 @@ class Profile(Stored):
     """What a second of a core held in the runs, by the cores at work (n,), which rise.
 
     `cycles`, `instructions`, `bytes_mem` (n,): counts a second of a core that is awake, NaN where not counted;
-    `starting` (n,): seconds from the start of the first rank to that of the last; `resting` (n,): seconds in which cores
-    were halted for other reasons, over those in which they were awake.
+    `starting` (n,): seconds from the start of the first rank to that of the last; `resting` (n,): seconds in which
+    cores were halted for other reasons, over those in which they were awake.
     """
 
     cores: Array
@@ -111,7 +111,10 @@ class Profile(Stored):
         return np.asarray(np.abs(np.log(count[:, None] / self.cores)).min(axis=1))
 
     def _fits(self) -> bool:
-        shapes = {each.shape for each in (self.cores, self.cycles, self.instructions, self.bytes_mem, self.starting, self.resting)}
+        shapes = {
+            each.shape
+            for each in (self.cores, self.cycles, self.instructions, self.bytes_mem, self.starting, self.resting)
+        }
         return len(shapes) == 1 and len(self.cores) > 0 and bool((self.cores > 0).all())
 
 

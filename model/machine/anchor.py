@@ -23,7 +23,7 @@ from ranksight.core.experiment import WHOLE, Experiment
 from ranksight.core.metrics import Reduction
 from ranksight.model.application.assumed import Assumed
 from ranksight.model.application.bulk_synchronous import Application
-from ranksight.model.application.moved import BOUND, CORE, MEMORY, Moved
+from ranksight.model.application.moved import BOUND, CORE, MEMORY, RATIO, Moved
 from ranksight.model.application.runs import Anchor, Runs
 from ranksight.model.application.waiting import parted
 from ranksight.model.fitted_model import Model
@@ -138,6 +138,9 @@ def _learned(model: Model, equation: Application, runs: Runs) -> tuple[Array, Ar
     noise = np.sqrt(BETWEEN_JOBS**2 + (law_spread / 2) ** 2)
     variance = np.square(machine.spread)[at]
     variance[:, :BOUND] += np.nanmean(np.where(known, law_spread, np.nan), axis=1)[:, None] ** 2
+    # Where runs miss a ratio of machines by more than is assumed, it is uncertain by as much as they miss it.
+    gap = np.nan_to_num(_gap(model, runs))
+    variance[:, RATIO] = np.maximum(variance[:, RATIO], gap**2)
     count = variance.shape[1]
     shift, mean, doubt = np.zeros(variance.shape), np.zeros(count), variance.mean(axis=0) / 2
     logs = predicted(shift)

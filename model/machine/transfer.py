@@ -25,13 +25,11 @@ from ranksight.model.application.bulk_synchronous import Application
 from ranksight.model.application.moved import MIXED, Moved
 from ranksight.model.application.network import Network
 from ranksight.model.application.node import Node
-from ranksight.model.application.runs import Runs
 from ranksight.model.fitted_model import Model
 from ranksight.model.kernel_time.composition import Caches
 from ranksight.model.kernel_time.counted import BEYOND_L1, WAITING, Counted
 from ranksight.model.kernel_time.perwork import PerWork
 from ranksight.model.laws.fits import Fits
-from ranksight.model.priors import BETWEEN_JOBS
 from ranksight.model.resource.equation import Machine
 from ranksight.model.series.domains import Domains
 from ranksight.model.sharing.shared import Sharing
@@ -98,7 +96,7 @@ def _moved(model: Model, origin: Platform, target: Platform, instructions: float
         origin=first,
         target=second,
         network=network is None or network is not equation.network,
-        runs=_as_measured(equation.runs),
+        runs=equation.runs,
     )
     resources = equation.resources
     machine = None if resources is None else resources.machine
@@ -120,14 +118,6 @@ def _moved(model: Model, origin: Platform, target: Platform, instructions: float
         runs=None,
         machine=moved,
     )
-
-
-def _as_measured(runs: Runs | None) -> Runs | None:
-    """The runs here with the scatter between jobs where nothing was repeated: a ratio to them is of measured times."""
-    if runs is None:
-        return None
-    errors, scatter = (np.where(np.isfinite(each), each, BETWEEN_JOBS) for each in (runs.errors, runs.scatter))
-    return replace(runs, errors=errors, scatter=scatter)
 
 
 def _clock(equation: Application) -> float:

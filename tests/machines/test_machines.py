@@ -15,6 +15,7 @@ import ranksight as rs
 from ranksight.cli.main import main
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE, Experiment, Run
+from ranksight.model.application.moved import UNDIVIDED
 from ranksight.model.application.runs import Anchor, Runs
 from ranksight.model.fitted_model import Model
 from ranksight.model.machine.anchor import times_there, with_runs
@@ -215,6 +216,25 @@ def test_times_alone_are_wide_and_one_run_there_is_met(tmp_path: Path) -> None:
         assert each.value == pytest.approx(1.7 * (1000 / nodes + 5), rel=0.06)
     near, far = (each.upper / each.lower for each in met)
     assert near < far < 3
+
+
+def test_what_is_not_divided_work_differs_less(tmp_path: Path) -> None:
+    """500 / n s that a core 4 times as fast divides by 4, and 20 s that do not divide, on fewer and on more nodes."""
+
+    def curve(path: Path, work: float, rest: float, nodes: tuple[int, ...]) -> Experiment:
+        found = Experiment.create(path, path.name, ["nodes"])
+        for n in nodes:
+            table = pd.DataFrame({"kernel": [WHOLE], "rank": [0], "time": [work / n + rest]})
+            found.add(Run({"nodes": n}, 0, "test"), table)
+        return found
+
+    model = rs.fit(curve(tmp_path / "a.exp", 500.0, 20.0, (1, 2, 4, 8, 16, 32, 64)), platform=HERE)
+    there = load("rome-7742")
+    runs = series_from_experiment(curve(tmp_path / "b.exp", 500 / 4, 20 / 4**UNDIVIDED, (1,)), ["time"])
+    for each in on(with_runs(model, runs, there), there).predict(nodes=[8, 64], metrics="time").answers:
+        nodes = each.configuration["nodes"]
+        assert each.value == pytest.approx(500 / 4 / nodes + 20 / 4**UNDIVIDED, rel=0.05)
+        assert each.value > 1.1 * (500 / nodes + 20) / 4
 
 
 def test_two_machines_in_one_experiment_are_no_repetition(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
