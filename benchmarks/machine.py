@@ -49,7 +49,7 @@ COUNTERS = {
     "FLOPS": "flops_dp",
     "time": "time",
 }
-RUNS_THERE = {"no run there": (), "1 rank there": (1,), "1, 8, 64 ranks there": (1, 8, 64)}
+RUNS_THERE = {"no run there": (), "1 rank there": (1,), "64 ranks there": (64,), "1, 8, 64 ranks there": (1, 8, 64)}
 
 
 @dataclass

@@ -34,6 +34,7 @@ from ranksight.model.laws.law import COST, FUNCTION, MESSAGES
 from ranksight.model.laws.stacking import places
 from ranksight.model.laws.together import Laws
 from ranksight.model.plaindata import Stored
+from ranksight.model.priors import BETWEEN_JOBS, RATE_LENGTHS
 from ranksight.model.quantity import Quantity
 from ranksight.model.series.computation import cores
 from ranksight.model.series.domains import Domains
@@ -48,6 +49,8 @@ of those that waits for memory."""
 UNDIVIDED = 0.7
 """Power u of the ratio of machines with which what is not divided work changes, 1: 0.8 by strong scaling of GROMACS,
 0.6 by that of OpenSBLI (``python -m benchmarks ratios``)."""
+NEAR = RATE_LENGTHS[1][1]
+"""E-folds over which what the laws leave of a run there is the same, as rates change."""
 MIXED = 1 / np.sqrt(12)
 """Standard deviation of a uniform part."""
 ELSEWHERE = "{metric} was measured on another machine than {machine}: measure it there"
@@ -69,6 +72,7 @@ class Moved(Stored):
     assumed: tuple[Assumed, ...]
     network: bool = True  # whether the network there is described
     seen: Array | None = None  # (n, m): configurations that were measured there
+    left: Array | None = None  # (K, n): logarithms of those times over what the laws give, NaN where none is known
     runs: Runs | None = None  # times as measured here
 
     def of_functions(
@@ -121,8 +125,7 @@ class Moved(Stored):
         """E-folds (k,) from the nearest configuration that was measured there."""
         if self.seen is None:
             return np.zeros(len(points))
-        each = np.log(np.maximum(points, 1e-300))[:, None] - np.log(np.maximum(self.seen, 1e-300))[None]
-        return np.asarray(np.sqrt((each**2).sum(axis=2)).min(axis=1))
+        return np.asarray(_distance(points, self.seen).min(axis=1))
 
     def _ratios(self, points: Array, names: Sequence[str]) -> tuple[Array, Array]:
         """Logarithms (k,) of seconds there over here of a kernel that computes, and of one that waits for memory."""
@@ -154,6 +157,30 @@ class Moved(Stored):
         counting = tuple(name for name, law in laws.laws.items() if law.parts and name != FUNCTION)
         laws.leave(counting, np.ones(len(points), dtype=bool))
 
+    def near(self, times: Forecast, timed: Sequence[str], points: Array) -> Forecast:
+        """The times (K, k) of kernels with what the laws leave of runs there, the less the farther from these.
+
+        What is left is a process along the logarithms of the coordinates, correlated as exp(-distance / NEAR); its
+        variance is the mean square of what is left beyond two numbers a kernel.
+        """
+        if self.left is None or self.seen is None:
+            return times
+        rows = places(self.kernels, timed)
+        left = np.where(rows[:, None] >= 0, self.left[rows], np.nan)
+        known = np.isfinite(left)
+        freedom = known.sum(axis=1) - 2
+        variance = np.where(freedom > 0, np.nansum(left**2, axis=1) / np.maximum(freedom, 1), 0.0)[:, None]
+        between, within = (np.exp(-_distance(each, self.seen) / NEAR) for each in (points, self.seen))
+        pairs = known[:, :, None] & known[:, None]
+        noise = BETWEEN_JOBS**2 / np.maximum(variance, BETWEEN_JOBS**2)
+        matrix = np.where(pairs, within, 0.0) + np.eye(len(self.seen)) * np.where(known, noise, 1.0)[:, None]
+        covariance = between[None] * known[:, None]
+        weights = np.linalg.solve(matrix, covariance.transpose(0, 2, 1)).transpose(0, 2, 1)
+        centre = (weights * np.nan_to_num(left)[:, None]).sum(axis=2)
+        explained = (weights * covariance).sum(axis=2)
+        quantity = Quantity.of_ends(times.value, times.lower, times.upper)
+        return times.having(quantity.moved(centre).wider(np.sqrt(variance * np.clip(1 - explained, 0.0, 1.0))))
+
     def _by_parts(self, parts: Mapping[str, Array], rows: Index) -> Array:
         """Standard deviation (K, k) of ln T by the factors of its parts."""
         by_part = {name: np.nan_to_num(seconds) for name, seconds in parts.items()}
@@ -184,6 +211,12 @@ class Moved(Stored):
         kernels = len(self.kernels)
         known = all(part is not None for each in (self.origin, self.target) for part in (each.core, each.domain))
         return self.shift.shape == self.spread.shape == (kernels, 4) and min(self.nodes) > 0 and known
+
+
+def _distance(points: Array, others: Array) -> Array:
+    """E-folds (k, n) between configurations."""
+    each = np.log(np.maximum(points, 1e-300))[:, None] - np.log(np.maximum(others, 1e-300))[None]
+    return np.asarray(np.sqrt((each**2).sum(axis=2)))
 
 
 def of_parts(centre: Array, variance: Array, divided: Array, power: float = UNDIVIDED) -> tuple[Array, Array]:

@@ -69,6 +69,12 @@ def _experiment(
     return found
 
 
+def _one(model: Model, ranks: int) -> tuple[float, float, float]:
+    """Value and interval of the program's time."""
+    (answer,) = model.predict(ranks=ranks, metrics="time").answers
+    return answer.value, answer.lower, answer.upper
+
+
 @pytest.fixture(scope="module")
 def computing(tmp_path_factory: pytest.TempPathFactory) -> Model:
     return rs.fit(_experiment(tmp_path_factory.mktemp("a") / "compute.exp", _computing, 1e9), platform=HERE)
@@ -216,6 +222,21 @@ def test_times_alone_are_wide_and_one_run_there_is_met(tmp_path: Path) -> None:
         assert each.value == pytest.approx(1.7 * (1000 / nodes + 5), rel=0.06)
     near, far = (each.upper / each.lower for each in met)
     assert near < far < 3
+
+
+def test_what_the_laws_leave_of_runs_there_holds_near_them(computing: Model, tmp_path: Path) -> None:
+    """A third longer at 72 ranks there, which no law of a computing kernel has: so it is beside them, and not far off."""
+    there = _slower(0.8)
+
+    def seconds(ranks: int) -> float:
+        return (4 / 3 if ranks == 72 else 1.0) * _computing(ranks) / 0.8
+
+    runs = times_there(computing, _experiment(tmp_path / "there.exp", seconds, 1e9, (1, 2, 4, 9, 18, 72)))
+    moved = on(with_runs(computing, runs, there), there)
+    factor = {n: _one(moved, n)[0] / (_computing(n) / 0.8) for n in (3, 12, 60)}
+    assert factor[3] == pytest.approx(1.0, abs=0.06)
+    assert factor[60] == pytest.approx(4 / 3, rel=0.1)
+    assert factor[3] < factor[12] + 0.02 < factor[60]
 
 
 def test_what_is_not_divided_work_differs_less(tmp_path: Path) -> None:
