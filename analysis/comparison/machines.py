@@ -10,9 +10,11 @@ import numpy as np
 
 from ranksight.analysis.diagnosis.ceilings import Ceilings
 from ranksight.analysis.diagnosis.diagnosing import diagnose
+from ranksight.analysis.planning.spending import charged
 from ranksight.core.arrays import Array
 from ranksight.core.errors import InputError, RanksightError
 from ranksight.core.units import HOUR, finite
+from ranksight.model.energy.prices import JOULES
 from ranksight.model.fitted_model import Model
 from ranksight.model.machine import machines as other
 from ranksight.model.machine.transfer import measured_platform
@@ -51,7 +53,7 @@ class Offer:
     reason: str
     nodes: int
     node_hours: float
-    energy: float | None  # J, of all nodes at the stated power
+    energy: float | None  # J, of all nodes at the stated power, or as metered on the machine of the runs
     cost: float | None  # node-hours times the stated price
     changed: tuple[str, ...]  # kernels with another verdict than on the machine of the runs
     assumed: tuple[str, ...]
@@ -135,12 +137,16 @@ def _offers_of(
         raise InputError("the model has no metric 'time'", "fit runs that measured times")
     after = _verdicts(model, points, level)
     machine = model.equation.machine
+    metered = charged(model, points, total.value[0], total.spread[0], None) if machine is None else {}
     rows = []
     for at, point in enumerate(points.tolist()):
         configuration = dict(zip(model.parameters, point, strict=True))
         nodes = _nodes(configuration, platform)
         seconds, status = float(total.value[0, at]), int(total.status[0, at])
         hours = nodes * seconds / HOUR
+        joules = None if power is None else power * hours * HOUR
+        if joules is None and "kWh" in metered:
+            joules = finite(metered["kWh"][at] * JOULES)
         changed = tuple(
             f"{kernel or 'program'}: {before[at][kernel]} -> {verdict}"
             for kernel, verdict in after[at].items()
@@ -159,7 +165,7 @@ def _offers_of(
                 str(total.reason[0, at]),
                 nodes,
                 hours,
-                None if power is None else power * hours * HOUR,
+                joules,
                 None if price is None else price * hours,
                 changed,
                 () if machine is None else tuple(map(str, machine.assumed)),

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ranksight.core.arrays import Array, ratio
+from ranksight.model.application.moved import ELSEWHERE
 from ranksight.model.energy.metered import COUNTS, OF_NODES
 from ranksight.model.energy.power import HALTED, PowerLaw, amounts
 from ranksight.model.energy.stored import ENERGY, NEEDED, Energy, Profile
@@ -47,6 +48,11 @@ class _Duration:
     of_time: Array  # standard deviation of the logarithm of the time
     of_awake: Array  # of the awake seconds, at this time
     of_wait: Array  # of the share of the time in which ranks wait for others to start
+
+
+def usable(model: Learned) -> Energy | None:
+    """The laws of power of a model; None where no meter can be used, or another machine is asked for."""
+    return model.energy if model.metered and model.equation.machine is None else None
 
 
 def parts(
@@ -153,6 +159,8 @@ def forecasts(model: Learned, points: Array, names: Sequence[str], times: Array 
     """Forecasts of one row at `points` (k, m) of the metrics `names`, ``energy_package`` and so on."""
     energy = model.energy
     assert energy is not None
+    if (machine := model.equation.machine) is not None:
+        return {name: _elsewhere(ELSEWHERE.format(metric=name, machine=machine.name), len(points)) for name in names}
     predicted = None
     if times is None and (time := model.programs(points, ["time"]).get("time")) is not None:
         predicted = time.value[0], time.spread[0]
@@ -175,6 +183,13 @@ def forecasts(model: Learned, points: Array, names: Sequence[str], times: Array 
             np.zeros((1, len(value))),
         )  # fmt: skip
     return answers
+
+
+def _elsewhere(reason: str, count: int) -> Forecast:
+    """A row of no answer."""
+    nothing = np.full((1, count), np.nan)
+    status, reasons = np.full((1, count), NO_DATA, dtype=np.intp), np.full((1, count), reason, dtype=object)
+    return Forecast(nothing, nothing, nothing, status, reasons, np.zeros((1, count)))
 
 
 def combined(by_component: Mapping[str, Parts]) -> Parts:

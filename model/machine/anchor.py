@@ -110,9 +110,8 @@ def anchored_by(moved: Model, runs: Runs) -> Model:
     )
     shifted_laws = _with(equation, shift)
     assert shifted_laws.machine is not None
-    anchored = replace(
-        shifted_laws.machine, spread=spread, seen=runs.points, left=left, assumed=(*machine.assumed, note)
-    )
+    assumed = (*machine.assumed, note)
+    anchored = replace(shifted_laws.machine, spread=spread, seen=runs.points, left=left, assumed=assumed)
     shifted_laws = replace(shifted_laws, machine=anchored, runs=runs)
     return replace(moved, equation=shifted_laws)
 
