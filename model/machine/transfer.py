@@ -22,9 +22,9 @@ from ranksight.model.application.assumed import (
     core_seconds,
 )
 from ranksight.model.application.bulk_synchronous import Application
-from ranksight.model.application.moved import MIXED, Moved
+from ranksight.model.application.moved import MIXED, UNDIVIDED, Moved
 from ranksight.model.application.network import Network
-from ranksight.model.application.node import Node
+from ranksight.model.application.node import NODES, Node
 from ranksight.model.fitted_model import Model
 from ranksight.model.kernel_time.composition import Caches
 from ranksight.model.kernel_time.counted import BEYOND_L1, WAITING, Counted
@@ -34,7 +34,7 @@ from ranksight.model.resource.equation import Machine
 from ranksight.model.series.domains import Domains
 from ranksight.model.sharing.shared import Sharing
 from ranksight.platforms import Platform
-from ranksight.platforms.assumptions import spread
+from ranksight.platforms.assumptions import assumptions, spread
 from ranksight.platforms.files import parse
 
 UNNAMED = "fit it with --platform NAME: 'ranksight platforms' lists the machines described"
@@ -84,6 +84,8 @@ def _moved(model: Model, origin: Platform, target: Platform, instructions: float
     either = float(np.hypot(np.hypot(core_spread, share.spread) / 2, spread("otherwise")))
     spreads = np.tile([core_spread, share.spread, either, MIXED], (len(timed), 1))
     network, notes = _network(equation, target)
+    if NODES in model.parameters and equation.resources is None and shared is None:
+        notes = (*notes, _of_times_alone())
     moved = Moved(
         name=target.name,
         kernels=timed,
@@ -118,6 +120,14 @@ def _moved(model: Model, origin: Platform, target: Platform, instructions: float
         runs=None,
         machine=moved,
     )
+
+
+def _of_times_alone() -> Assumed:
+    """What a ratio of machines is taken to do to what more nodes do not divide."""
+    return Assumed(
+        "power of the ratio of machines in what more nodes do not divide", UNDIVIDED, spread("undivided") / UNDIVIDED,
+        assumptions()["undivided"].source,
+    )  # fmt: skip
 
 
 def _clock(equation: Application) -> float:
