@@ -100,6 +100,18 @@ def test_power_that_was_measured_is_known(tmp_path: Path) -> None:
     assert high / low > 1.3
 
 
+def test_power_of_other_sizes_is_not_that_measured(tmp_path: Path) -> None:
+    """Large problems take more power, by what no count shows: as many cores say little of another size."""
+    found = Experiment.create(tmp_path / "e.exp", "e", ["ranks", "size"])
+    for n in TRAINED:
+        for size in (1.0, 2.0, 4.0):
+            time, watts = size * seconds(n), IDLE + CORE * n * (1 + 0.1 * np.log2(size))
+            table = pd.DataFrame({"kernel": WHOLE, "rank": [-1], "time": [time], "energy": [watts * time]})
+            found.add(Run({"ranks": float(n), "size": size}), table)
+    _, low, high = one(fit(found, platform=ICE_LAKE), "power", ranks=16, size=8)
+    assert high / low > 1.06
+
+
 def test_energy_needs_a_time_that_is_predicted(model: Model) -> None:
     """All runs are on one node: on the next, the time is withheld, and the energy with it, but not the power."""
     status = {name: model.predict(ranks=144, metrics=name).answers.ok.all() for name in ("time", "energy", "power")}
