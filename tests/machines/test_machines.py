@@ -294,9 +294,9 @@ def test_verbs_ask_for_another_machine(computing: Model, tmp_path: Path, capsys:
     asked = [str(path), "--ranks", "72"]
     assert main(["predict", *asked, "--on", str(tmp_path / "slower.toml")]) == 0
     assert "assumed: 0.5 +- 0.005 clock" in " ".join(capsys.readouterr().out.split())
-    assert main(["compare", *asked, "--on", "icelake-8360y,sapphirerapids-8470", "--price", "icelake-8360y=3"]) == 0
+    assert main(["compare", *asked, "--on", "icelake-8360y,sapphirerapids-8470", "--price", "icelake-8360y=3 EUR/node-hour"]) == 0
     said = capsys.readouterr().out
-    assert all(word in said for word in ("sapphirerapids-8470 ", "node-hours", "cost"))
+    assert all(word in said for word in ("sapphirerapids-8470 ", "node-hours", "cost, EUR"))
     assert main(["diagnose", *asked, "--on", "grace"]) in (0, 4)
     page = tmp_path / "page.html"
     assert main(["compare", *asked, "--on", "grace,zen4", "-o", str(page)]) == 0
@@ -304,6 +304,10 @@ def test_verbs_ask_for_another_machine(computing: Model, tmp_path: Path, capsys:
     capsys.readouterr()
     for line, code in (
         (["compare", str(path)], 2),
+        (["compare", *asked, "--on", "grace", "--price", "grace=3"], 1),
+        (["compare", *asked, "--on", "grace", "--price", "grace=3 EUR/kWh"], 1),
+        (["compare", *asked, "--on", "grace", "--price", "3 EUR/kWh"], 2),
+        (["compare", *asked, "--on", "grace,zen4", "--price", "grace=3 EUR/kWh", "--price", "zen4=3 USD/kWh"], 1),
         (["compare", *asked, "--on", "grace,grace"], 1),
         (["compare", *asked, "--on", "grace", "--power", "grace"], 2),
         (["predict", *asked, "--instructions", "1.2"], 2),
