@@ -193,7 +193,7 @@ def _cost(
         raise InputError(
             f"a price of a kWh on {platform.name} needs its power", f"state it: --power {platform.name}=WATTS"
         )
-    cores = nodes * platform.cores
+    cores: float = nodes * platform.cores
     if "nodes" not in configuration:
         cores = configuration.get("ranks", 1.0) * configuration.get("threads", 1.0)
     machine = price.machine(np.array(seconds), np.array(cores), np.array(nodes, dtype=np.float64))

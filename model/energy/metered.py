@@ -73,8 +73,8 @@ class Metered:
         """These rows alone."""
         names = np.array(self.runs, dtype=object)[chosen]
         counts = {name: values[chosen] for name, values in self.counts.items()}
-        arrays = (getattr(self, name)[chosen] for name in ARRAYS)
-        return Metered(tuple(names), *arrays, counts, self.cores[chosen], self.notes)
+        arrays: dict[str, Array] = {name: getattr(self, name)[chosen] for name in ARRAYS}
+        return Metered(tuple(names), counts=counts, cores=self.cores[chosen], notes=self.notes, **arrays)
 
 
 @dataclass
@@ -112,12 +112,14 @@ def metered(experiment: Experiment, component: str, platform: Platform | None) -
         return None
     if not rows:
         empty = np.zeros(0)
-        return Metered((), *[empty] * len(ARRAYS), {}, empty, collected.notes(component))
+        nothing = dict.fromkeys(ARRAYS, empty)
+        return Metered((), counts={}, cores=empty, notes=collected.notes(component), **nothing)
     arrays = {name: np.array([row[name] for row in rows], dtype=np.float64) for name in rows[0] if name != "run"}
     counts = {name: arrays[name] for name in COUNTS if np.isfinite(arrays[name]).all() and (arrays[name] > 0).any()}
     _check(rows, arrays, names)
     runs, notes = tuple(row["run"] for row in rows), collected.notes(component)
-    return Metered(runs, *(arrays[name] for name in ARRAYS), counts, arrays["cores"], notes)
+    chosen = {name: arrays[name] for name in ARRAYS}
+    return Metered(runs, counts=counts, cores=arrays["cores"], notes=notes, **chosen)
 
 
 def _check(rows: Sequence[Mapping[str, Any]], arrays: Mapping[str, Array], names: tuple[str, str]) -> None:

@@ -161,9 +161,8 @@ def forecasts(model: Learned, points: Array, names: Sequence[str], times: Array 
     assert energy is not None
     if (machine := model.equation.machine) is not None:
         return {name: _elsewhere(ELSEWHERE.format(metric=name, machine=machine.name), len(points)) for name in names}
-    predicted = None
-    if times is None and (time := model.programs(points, ["time"]).get("time")) is not None:
-        predicted = time.value[0], time.spread[0]
+    time = model.programs(points, ["time"]).get("time") if times is None else None
+    predicted = None if time is None else (time.value[0], time.spread[0])
     by_component, answers = parts(energy, model, points, times, predicted), {}
     for name in names:
         kind, _, component = name.partition("_")
@@ -173,7 +172,7 @@ def forecasts(model: Learned, points: Array, names: Sequence[str], times: Array 
         status = np.where(known, OK, NO_DATA).astype(np.intp)
         reason = np.full(value.shape, "", dtype=object)
         reason[~known] = "the time, or a count that power depends on, is not predicted at this configuration"
-        if kind == ENERGY and predicted is not None:
+        if kind == ENERGY and time is not None:
             untimed = known & (time.status[0] != OK)
             status, reason = np.where(untimed, time.status[0], status), np.where(untimed, time.reason[0], reason)
         factor = np.exp(TAIL * relative)

@@ -22,7 +22,7 @@ from ranksight.model.application.assumed import (
     core_seconds,
 )
 from ranksight.model.application.bulk_synchronous import Application
-from ranksight.model.application.moved import MIXED, UNDIVIDED, Moved
+from ranksight.model.application.moved import MEMORY, MIXED, UNDIVIDED, Moved
 from ranksight.model.application.network import Network
 from ranksight.model.application.node import NODES, Node
 from ranksight.model.fitted_model import Model
@@ -83,6 +83,10 @@ def _moved(model: Model, origin: Platform, target: Platform, instructions: float
     timed = tuple(dict.fromkeys(kernel for kernel, name in model.fitted.keys if name == "time"))
     either = float(np.hypot(np.hypot(core_spread, share.spread) / 2, spread("otherwise")))
     spreads = np.tile([core_spread, share.spread, either, MIXED], (len(timed), 1))
+    # How much of waits for single loads a core hides is as uncertain as its instructions per cycle.
+    waiting = set() if equation.counted is None else set(equation.counted.kernels)
+    waiting -= set() if equation.sharing is None else set(equation.sharing.kernels)
+    spreads[[kernel in waiting for kernel in timed], MEMORY] = np.hypot(share.spread, factors[-2].spread)
     network, notes = _network(equation, target)
     if NODES in model.parameters and equation.resources is None and shared is None:
         notes = (*notes, _of_times_alone())

@@ -294,7 +294,12 @@ def test_verbs_ask_for_another_machine(computing: Model, tmp_path: Path, capsys:
     asked = [str(path), "--ranks", "72"]
     assert main(["predict", *asked, "--on", str(tmp_path / "slower.toml")]) == 0
     assert "assumed: 0.5 +- 0.005 clock" in " ".join(capsys.readouterr().out.split())
-    assert main(["compare", *asked, "--on", "icelake-8360y,sapphirerapids-8470", "--price", "icelake-8360y=3 EUR/node-hour"]) == 0
+    assert (
+        main(
+            ["compare", *asked, "--on", "icelake-8360y,sapphirerapids-8470", "--price", "icelake-8360y=3 EUR/node-hour"]
+        )
+        == 0
+    )
     said = capsys.readouterr().out
     assert all(word in said for word in ("sapphirerapids-8470 ", "node-hours", "cost, EUR"))
     assert main(["diagnose", *asked, "--on", "grace"]) in (0, 4)
