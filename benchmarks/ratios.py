@@ -68,17 +68,17 @@ def run(settings: Settings) -> str:
 def _changes(pairs: Pairs, power: float) -> list[tuple[NDArray[np.float64], NDArray[np.float64]]]:
     """For each pair, by what the law misses the ratio at all node counts from that at all others, and the distances."""
     changes = []
-    for here, there in pairs:
-        both = np.array(sorted(set(here) & set(there)))
-        first = min(here)
-        logs = np.log([there[n] / here[n] for n in both])
-        divided = np.minimum([here[first] * first / (n * here[n]) for n in both], 1.0)
-        z = np.repeat(RATIOS[:, None], len(both), axis=1)
+    for curve, other in pairs:
+        nodes = np.array(sorted(set(curve) & set(other)))
+        first = min(curve)
+        logs = np.log([other[n] / curve[n] for n in nodes])
+        divided = np.minimum([curve[first] * first / (n * curve[n]) for n in nodes], 1.0)
+        z = np.repeat(RATIOS[:, None], len(nodes), axis=1)
         table = of_parts(z, np.zeros(z.shape), np.broadcast_to(divided, z.shape), power)[0]
-        solved = np.array([np.interp(logs[k], table[:, k], RATIOS) for k in range(len(both))])
-        k, n = np.nonzero(~np.eye(len(both), dtype=bool))
-        said = of_parts(solved[k], np.zeros(len(k)), divided[n], power)[0]
-        changes.append((logs[n] - said, np.abs(np.log(both[n] / both[k]))))
+        solved = np.array([np.interp(logs[k], table[:, k], RATIOS) for k in range(len(nodes))])
+        k, n = np.nonzero(~np.eye(len(nodes), dtype=bool))
+        predicted = of_parts(solved[k], np.zeros(len(k)), divided[n], power)[0]
+        changes.append((logs[n] - predicted, np.abs(np.log(nodes[n] / nodes[k]))))
     return changes
 
 
@@ -96,5 +96,5 @@ def _scale(changes: list[tuple[NDArray[np.float64], NDArray[np.float64]]]) -> tu
         scale = np.exp(logarithm) * np.sqrt((FREEDOM - 2) / FREEDOM)
         return -sum(float(stats.t.logpdf(gap, FREEDOM, 0, scale * far).mean()) for gap, far in changes)
 
-    found = optimize.minimize_scalar(loss, bounds=(-5.0, 1.0), method="bounded")
-    return float(np.exp(found.x)), float(found.fun)
+    best = optimize.minimize_scalar(loss, bounds=(-5.0, 1.0), method="bounded")
+    return float(np.exp(best.x)), float(best.fun)
