@@ -5,7 +5,7 @@ runs on more cores, at N e-folds more of them. Three things drift:
 
     power:     ln E / E_law with the counts measured there      ~ s sqrt(N)   (POWER_DRIFT, of packages and memory)
     rates:     ln of instructions or bytes a second of a core   ~ s sqrt(N)   (RATE_DRIFT)
-    starting:  ln of halted seconds over those of fewer nodes   = p ln(nodes) (STARTING)
+    starting:  ln of seconds from the first start to the last      = p ln(nodes) (STARTING)
 
 s is such that nine of ten changes lie within 1.645 s, p a mean and deviation. The priors are those of all programs; a
 program is judged by the others.
@@ -30,6 +30,7 @@ from ranksight.core.run import Run
 from ranksight.model import priors
 from ranksight.model.energy.metered import COUNTS, Metered, metered
 from ranksight.model.energy.power import amounts_of, fit_law
+from ranksight.model.energy.stored import Profile
 from ranksight.platforms import load
 
 TITLE = "Priors of energy"
@@ -109,7 +110,8 @@ def _changes(program: str, files: Mapping[int, Reading], platform: str, most: in
                 yield f"rate of {name}", float(change / np.sqrt(np.log(ranks / last)))
         if most > described.cores:
             beyond = [ranks for ranks in by_run if ranks >= last]
-            waits = np.log([_halted(windows, by_run[ranks]) for ranks in beyond])
+            profile = Profile.of(windows)
+            waits = np.interp(np.log(beyond), np.log(profile.cores), np.log(profile.starting))
             yield "starting", float(np.polyfit(np.log(beyond), waits, 1)[0])
 
 
@@ -123,8 +125,3 @@ def _runs(windows: Metered) -> dict[float, Array]:
 def _rate(windows: Metered, name: str, rows: Array) -> float:
     """Logarithm of counts a second of a core that is awake."""
     return float(np.log(windows.counts[name][rows].sum() / (windows.cores * windows.awake)[rows].sum()))
-
-
-def _halted(windows: Metered, rows: Array) -> float:
-    """Mean halted seconds of a core."""
-    return float(np.average((windows.seconds - windows.awake)[rows], weights=windows.cores[rows]))

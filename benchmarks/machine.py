@@ -35,7 +35,7 @@ HERE, THERE = "icelake-8360y", "sapphirerapids-8470"
 FOLDERS = {HERE: "spechpc_likwid_icelake", THERE: "spechpc_likwid_sapphirerapids"}
 NODE, DOMAIN, NODE_HERE, DOMAIN_HERE = 104.0, 13.0, 72.0, 18.0
 EVIDENCE = {"no run there": (), "1..13 ranks there": tuple(range(1, 14)), "13 ranks there": (13,)}
-PAIRS = 60
+PAIRS = 240
 TOTALS = ("Total", "CP2K", "Iteration")
 """Timers that are the whole program."""
 COUNTERS = {
@@ -49,7 +49,7 @@ COUNTERS = {
     "FLOPS": "flops_dp",
     "time": "time",
 }
-RUNS_THERE = {"no run there": (), "1 rank there": (1,), "1, 8, 64 ranks there": (1, 8, 64)}
+RUNS_THERE = {"no run there": (), "1 rank there": (1,), "64 ranks there": (64,), "1, 8, 64 ranks there": (1, 8, 64)}
 
 
 @dataclass

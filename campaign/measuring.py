@@ -220,6 +220,7 @@ def _measure_one(
             command=launch.command,
             environment={
                 **environment(),
+                **reading.environment,
                 **run.environment,
                 **surroundings(launch, None if work is None else work.case),
             },

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import argparse
 
     from ranksight.core.arrays import Array
+    from ranksight.model.energy.prices import Prices
     from ranksight.model.fitted_model import Model
 
 LEVEL = 0.9
@@ -47,7 +48,7 @@ def which_machine(args: argparse.Namespace) -> int:
         level=args.level or LEVEL,
         instructions=args.instructions,
         power=_stated("power", args.power),
-        price=_stated("price", args.price),
+        price=_priced(args.price),
     )
     if args.output is not None:
         from ranksight.reports.html.page import write
@@ -93,3 +94,19 @@ def _stated(what: str, given: list[str]) -> dict[str, float]:
             raise UsageError(f"--{what} {text[:80]!r} is not PLATFORM=NUMBER", f"such as --{what} grace=650")
         found[name] = value
     return found
+
+
+def _priced(stated: list[str]) -> dict[str, Prices]:
+    """Prices by platform; several of one platform add up."""
+    from ranksight.model.energy.prices import Prices
+
+    texts: dict[str, list[str]] = {}
+    for text in stated:
+        name, equals, price = text.partition("=")
+        if not equals or not name:
+            raise UsageError(
+                f"--price {text[:80]!r} is not PLATFORM=PRICE", "such as --price 'grace=1.5 EUR/node-hour'"
+            )
+        texts.setdefault(name, []).append(price)
+    prices = {name: Prices.read(each, f"--price {name}") for name, each in texts.items()}
+    return {name: each for name, each in prices.items() if each is not None}

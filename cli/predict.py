@@ -232,4 +232,5 @@ def _next(prediction: Prediction, args: argparse.Namespace) -> list[Block]:
         asked = {name: [x for x in values if x in columns[name]] for name, values in asked.items() if name in columns}
     elif "ranks" not in answers.parameters and not answers.kernels.astype(bool).any():
         verb, asked = "report", {name: [max(values)] for name, values in asked.items()}
-    return ["", next_step(shell_line("ranksight", verb, args.model, *options(asked)))]
+    there = ["--on", args.on] if args.on is not None and verb != "plan" else []
+    return ["", next_step(shell_line("ranksight", verb, args.model, *options(asked), *there))]

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 def _heads(found: Sequence[Offer]) -> list[str]:
     """Heads of the columns of :func:`_cells`."""
     interval = f"{100 * found[0].level:g}% interval" if found else "interval"
-    return ["machine", "time", interval, "nodes", "node-hours", "energy", "cost", "changed verdicts"]
+    currency = next((each.currency for each in found if each.currency), "")
+    cost = f"cost, {currency}" if currency else "cost"
+    return ["machine", "time", interval, "nodes", "node-hours", "energy", cost, "changed verdicts"]
 
 
 def blocks(found: Sequence[Offer]) -> list[Block]:

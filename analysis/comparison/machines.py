@@ -10,9 +10,11 @@ import numpy as np
 
 from ranksight.analysis.diagnosis.ceilings import Ceilings
 from ranksight.analysis.diagnosis.diagnosing import diagnose
+from ranksight.analysis.planning.spending import charged
 from ranksight.core.arrays import Array
 from ranksight.core.errors import InputError, RanksightError
 from ranksight.core.units import HOUR, finite
+from ranksight.model.energy.prices import JOULES, Prices
 from ranksight.model.fitted_model import Model
 from ranksight.model.machine import machines as other
 from ranksight.model.machine.transfer import measured_platform
@@ -51,8 +53,9 @@ class Offer:
     reason: str
     nodes: int
     node_hours: float
-    energy: float | None  # J, of all nodes at the stated power
-    cost: float | None  # node-hours times the stated price
+    energy: float | None  # J, of all nodes at the stated power, or as metered on the machine of the runs
+    cost: float | None  # of the machine's hours and of the energy at the stated prices
+    currency: str
     changed: tuple[str, ...]  # kernels with another verdict than on the machine of the runs
     assumed: tuple[str, ...]
 
@@ -72,6 +75,7 @@ class Offer:
             "node_hours": finite(self.node_hours),
             "energy": self.energy,
             "cost": self.cost,
+            "currency": self.currency,
             "changed": list(self.changed),
             "assumed": list(self.assumed),
         }
@@ -85,11 +89,12 @@ def offers(
     level: float = 0.9,
     instructions: float | None = None,
     power: Mapping[str, float] | None = None,
-    price: Mapping[str, float] | None = None,
+    price: Mapping[str, Prices] | None = None,
 ) -> list[Offer]:
     """What the job at each of `points` (k, m) takes on each machine, the fastest first at each point.
 
-    Raises InputError where a machine is named twice, or `power` (W a node) or `price` (a node-hour) are of another one.
+    Raises InputError where a machine is named twice, `power` (W a node) or `price` are of another one, or prices are in
+    several currencies, or of a kWh where the energy is not known.
 
     Parameters
     ----------
@@ -105,13 +110,15 @@ def offers(
             raise InputError(
                 f"the {what} of {unknown[0]} is given, which is not compared", f"compared: {', '.join(names)}"
             )
+    if len(currencies := {each.currency for each in (price or {}).values()}) > 1:
+        raise InputError(f"prices in {' and '.join(sorted(currencies))}", "state them in one currency")
     home = measured_platform(model)
     before = _verdicts(model, points, level)
     rows = []
     for platform in platforms:
         moved = on(model, platform, instructions=None if platform == home else instructions)
-        watts, per_hour = ((values or {}).get(platform.name) for values in (power, price))
-        rows += _offers_of(moved, platform, points, level, before, watts, per_hour)
+        watts, prices = (power or {}).get(platform.name), (price or {}).get(platform.name)
+        rows += _offers_of(moved, platform, points, level, before, watts, prices)
     order = {tuple(point): at for at, point in enumerate(points.tolist())}
 
     def fastest_first(offer: Offer) -> tuple[int, bool, float]:
@@ -127,7 +134,7 @@ def _offers_of(
     level: float,
     before: Sequence[Mapping[str, str]],
     power: float | None,
-    price: float | None,
+    price: Prices | None,
 ) -> list[Offer]:
     """What the job takes on one machine."""
     total = model.programs(points, ["time"], level).get("time")
@@ -135,12 +142,16 @@ def _offers_of(
         raise InputError("the model has no metric 'time'", "fit runs that measured times")
     after = _verdicts(model, points, level)
     machine = model.equation.machine
+    metered = charged(model, points, total.value[0], total.spread[0], None) if machine is None else {}
     rows = []
     for at, point in enumerate(points.tolist()):
         configuration = dict(zip(model.parameters, point, strict=True))
         nodes = _nodes(configuration, platform)
         seconds, status = float(total.value[0, at]), int(total.status[0, at])
         hours = nodes * seconds / HOUR
+        joules = None if power is None else power * hours * HOUR
+        if joules is None and "kWh" in metered:
+            joules = finite(metered["kWh"][at] * JOULES)
         changed = tuple(
             f"{kernel or 'program'}: {before[at][kernel]} -> {verdict}"
             for kernel, verdict in after[at].items()
@@ -159,13 +170,34 @@ def _offers_of(
                 str(total.reason[0, at]),
                 nodes,
                 hours,
-                None if power is None else power * hours * HOUR,
-                None if price is None else price * hours,
+                joules,
+                None if price is None else _cost(price, platform, configuration, seconds, nodes, joules),
+                "" if price is None else price.currency,
                 changed,
                 () if machine is None else tuple(map(str, machine.assumed)),
             )
         )
     return rows
+
+
+def _cost(
+    price: Prices,
+    platform: Platform,
+    configuration: Mapping[str, float],
+    seconds: float,
+    nodes: int,
+    joules: float | None,
+) -> float:
+    """Money for a job, a node-hour of which is all of its cores' where they are counted by nodes."""
+    if price.kwh and joules is None:
+        raise InputError(
+            f"a price of a kWh on {platform.name} needs its power", f"state it: --power {platform.name}=WATTS"
+        )
+    cores: float = nodes * platform.cores
+    if "nodes" not in configuration:
+        cores = configuration.get("ranks", 1.0) * configuration.get("threads", 1.0)
+    machine = price.machine(np.array(seconds), np.array(cores), np.array(nodes, dtype=np.float64))
+    return float(machine) + (joules or 0.0) / JOULES * price.kwh
 
 
 def _nodes(configuration: Mapping[str, float], platform: Platform) -> int:

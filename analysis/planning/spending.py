@@ -10,7 +10,7 @@ import numpy as np
 from ranksight.core import special
 from ranksight.core.arrays import Array, ratio
 from ranksight.core.errors import InputError
-from ranksight.model.energy.predicted import combined, parts
+from ranksight.model.energy.predicted import combined, parts, usable
 from ranksight.model.energy.prices import JOULES, Prices
 from ranksight.model.fitted_model import Model
 from ranksight.model.series.computation import cores
@@ -71,7 +71,7 @@ def spending(model: Model, targets: Array, prices: Prices | None, level: float) 
     Raises InputError where prices need what the model does not know.
     """
     along = next((name for name in ("ranks", "nodes") if name in model.parameters), None)
-    energy = model.energy if model.metered else None
+    energy = usable(model)
     if along is None or "time" not in model.fitted.metrics or (energy is None and prices is None):
         return None
     if prices is not None and prices.kwh and energy is None:
@@ -113,8 +113,8 @@ def charged(model: Model, points: Array, seconds: Array, spread: Array, prices: 
     """
     charges: dict[str, Array] = {}
     joules = np.zeros(len(points))
-    if model.metered and model.energy is not None:
-        joules = combined(parts(model.energy, model, points, predicted=(seconds, spread))).joules
+    if (energy := usable(model)) is not None:
+        joules = combined(parts(energy, model, points, predicted=(seconds, spread))).joules
         charges["kWh"] = joules / JOULES
     if prices is not None:
         machine, electricity = _bill(model, points, seconds, joules, prices)
@@ -132,8 +132,8 @@ def _nodes(model: Model, points: Array) -> Array:
     """Nodes (k,) of runs; NaN where nothing says how many ranks a node has."""
     if "nodes" in model.parameters:
         return np.asarray(points[:, list(model.parameters).index("nodes")])
-    if model.energy is not None and (model.energy.cores or model.energy.each):
-        return model.energy.nodes(points, model.parameters)
+    if (energy := usable(model)) is not None and (energy.cores or energy.each):
+        return energy.nodes(points, model.parameters)
     node = model.equation.node
     if node is None:
         return np.full(len(points), np.nan)

@@ -55,6 +55,7 @@ exit $code
 _PERF_SCRIPT = r"""
 node=$(uname -n)
 mkdir "$0/energy.$node" 2>/dev/null || exec "$@"
+cat /sys/devices/system/cpu/cpu*/topology/physical_package_id | sort -u | wc -l > "$0/energy.$node/packages"
 exec perf stat -a -x';' -e EVENTS,duration_time -o "$0/energy.$node/perf" -- "$@"
 """
 
@@ -125,10 +126,13 @@ class Energy:
     def collect(self, launch: Launch, folder: Path) -> Reading:
         """The meters of all nodes; ToolError where a node left none, or a meter ran backwards."""
         rows: list[tuple[str, str, float, float]] = []
+        count = 0
         for place in sorted(folder.glob("energy.*")):
             node = place.name.partition(".")[2]
             meters, perf = place / "meters", place / "perf"
-            rows += [(node, *row) for row in (_metered(meters) if meters.is_file() else _counted(perf))]
+            each = _metered(meters) if meters.is_file() else _counted(perf)
+            rows += [(node, *row) for row in each]
+            count += _packages(place / "packages") or sum(name.startswith("package") for name, *_ in each)
         table = pd.DataFrame(rows, columns=["node", "meter", "seconds", "joules"])
         packages = table[table["meter"].str.startswith("package")]
         if packages.empty:
@@ -136,9 +140,9 @@ class Energy:
         nodes = table["node"].nunique()
         row: dict[str, object] = {"kernel": WHOLE, "rank": ALL_RANKS, "time": float(table["seconds"].max())}
         for kind, name in _METRICS.items():
-            mine = table[table["meter"].str.startswith(kind)]
-            if not mine.empty:
-                row[name] = float(mine["joules"].sum())
+            of_kind = table[table["meter"].str.startswith(kind)]
+            if not of_kind.empty:
+                row[name] = float(of_kind["joules"].sum())
         names = [name for name in _METRICS.values() if name in row]
         return Reading(
             configuration=dict(launch.configuration),
@@ -149,7 +153,7 @@ class Energy:
                 **dict.fromkeys(names, f"measured (RAPL, {counted(nodes, 'node')})"),
             },
             meanings=dict.fromkeys(names, Meaning("sum", "socket")),
-            environment={METERED: str(max(len(packages), 1)), "NNodes": str(nodes)},
+            environment={METERED: str(count), "NNodes": str(nodes)},
             notes=("energy is that of whole nodes: idle packages and other programs on them are in it",),
             source=tuple(place.name for place in sorted(folder.glob("energy.*"))),
         )
@@ -160,15 +164,19 @@ def _metered(path: Path) -> list[tuple[str, float, float]]:
     values: dict[tuple[str, str], list[tuple[float, float, float]]] = defaultdict(list)
     for line in path.read_text("utf-8", "replace").splitlines():
         words = line.split()
-        if len(words) != 5 or (zone := _ZONE.fullmatch(words[2])) is None:
+        if len(words) != 5 or (kind := _ZONE.fullmatch(words[2])) is None:
             continue
         try:
             now, energy, size = (float(words[at]) for at in (0, 3, 4))
         except ValueError:
             raise ToolError(f"{path.parent.name}: {line[:60]!r} is no meter", "measure this run again") from None
-        values[words[1], zone[0]].append((now, energy, size))
+        values[words[1], kind[0]].append((now, energy, size))
+    # A second driver, intel-rapl-mmio, shows the same packages again.
+    driver = min((zone.partition(":")[0] for zone, _ in values), default="")
     found = []
-    for (_, name), readings in values.items():
+    for (zone, name), readings in values.items():
+        if zone.partition(":")[0] != driver:
+            continue
         if len(readings) < 2:
             raise ToolError(f"{path.parent.name}: {name} was read once", "the run was killed: measure it again")
         joules = 0.0
@@ -179,6 +187,12 @@ def _metered(path: Path) -> list[tuple[str, float, float]]:
                 raise ToolError(f"{path.parent.name}: the meter of {name} ran backwards", "measure this run again")
         found.append((name, readings[-1][0] - readings[0][0], joules * 1e-6))
     return found
+
+
+def _packages(path: Path) -> int:
+    """Packages of a node that perf adds up; 0 where they were not counted."""
+    text = path.read_text("utf-8", "replace").strip() if path.is_file() else ""
+    return int(text) if text.isdecimal() and len(text) < 5 else 0
 
 
 def _counted(path: Path) -> list[tuple[str, float, float]]:

@@ -26,11 +26,13 @@ from ranksight.counters.readers._files import Format, damaged, number, read_text
 
 _RULE = re.compile(r"-{2,}(?: +-{2,})*")
 _STEP = re.compile(r"(?P<job>\d{1,12}(?:_\d{1,9}|_\[[^\]]{1,99}\]|\+\d{1,9})?)(?:\.(?P<step>[\w+]{1,30}))?")
-_SIZE = re.compile(r"(?P<size>\d{1,20}(?:\.\d{1,9})?)(?P<unit>[KMGT]?)[nc]?")
-_FACTORS = {"": 1.0, "K": 2.0**10, "M": 2.0**20, "G": 2.0**30, "T": 2.0**40}
+_SIZE = re.compile(r"(?P<size>\d{1,20}(?:\.\d{1,9})?)(?P<unit>[KMGTPE]?)[nc]?")
+_FACTORS = {"": 1.0, "K": 2.0**10, "M": 2.0**20, "G": 2.0**30, "T": 2.0**40, "P": 2.0**50, "E": 2.0**60}
 _TIMES = ("ElapsedRaw", "Elapsed")
 _ENERGY = ("ConsumedEnergyRaw", "ConsumedEnergy")
-_POWERS = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
+_POWERS = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}
+_NO_ENERGY = ("", "0", "4294967294", "18446744073709551614")
+_MOST_ENERGY = 1e15  # J; Slurm prints what stands for no value as 16.00E, too
 _CPUS = ("AllocCPUS", "NCPUS")
 _ASK = "print it with 'sacct --parsable2 --format JobID,JobName,NTasks,NNodes,AllocCPUS,Elapsed,State'"
 
@@ -167,13 +169,15 @@ def _reading(path: Path, row: _Row, notes: Sequence[str]) -> Reading:
 
 
 def _joules(where: str, row: _Row) -> float | None:
-    """Joules of all nodes of a job or step; None where Slurm has no meter, which it writes as nothing or 0."""
+    """Joules of all nodes of a job or step; None where Slurm has no meter, which it writes as nothing, 0 or NO_VAL."""
     for name in _ENERGY:
         text = row.facts.get(name, "")
-        if text in ("", "0"):
+        if text in _NO_ENERGY:
             continue
         match = _SIZE.fullmatch(text)
         if match is None:
             raise damaged(f"{where}: {text[:40]!r} of {name} is not an energy")
-        return float(match["size"]) * _POWERS[match["unit"]]
+        joules = float(match["size"]) * _POWERS[match["unit"]]
+        if joules < _MOST_ENERGY:
+            return joules
     return None

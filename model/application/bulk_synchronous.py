@@ -149,6 +149,8 @@ class Application(Stored):
             mixed.status[at], mixed.reason[at] = self.sharing.without_far(points, mixed.status[at], mixed.reason[at])
         if self.node is not None:
             mixed = self.node.longer(mixed, points, functions.fitted.parameters)
+        if self.machine is not None:
+            mixed = self.machine.near(mixed, tuple(timed), points)
         everywhere = np.ones(mixed.value.shape, dtype=bool)
         predicted = choose(predicted, mixed, index, everywhere)
         if self.runs is not None:

@@ -10,7 +10,11 @@ between that of a kernel that computes and that of one that waits for memory,
 
     ln T_there / T_here = (1 - m) c + m b,    m uniform on [0, 1]
 
-with c the ratio of core seconds for the same work and b that of the bandwidth a rank has where it sits.
+with c the ratio of core seconds for the same work and b that of the bandwidth a rank has where it sits. Over nodes a
+part d of the time is divided work, W / (n T) with W that of the fewest nodes, and the rest messages and what does not
+divide, which other machines change by less: with z the logarithm above,
+
+    T_there / T_here = d exp(z) + (1 - d) exp(u z)
 """
 
 from __future__ import annotations
@@ -30,6 +34,7 @@ from ranksight.model.laws.law import COST, FUNCTION, MESSAGES
 from ranksight.model.laws.stacking import places
 from ranksight.model.laws.together import Laws
 from ranksight.model.plaindata import Stored
+from ranksight.model.priors import BETWEEN_JOBS, RATE_LENGTHS
 from ranksight.model.quantity import Quantity
 from ranksight.model.series.computation import cores
 from ranksight.model.series.domains import Domains
@@ -41,6 +46,11 @@ from ranksight.platforms.assumptions import spread
 CORE, MEMORY, RATIO, BOUND = range(4)
 """Columns of :attr:`Moved.shift`: seconds of a core, of a memory domain, of laws that do not know which, and the part m
 of those that waits for memory."""
+UNDIVIDED = 0.7
+"""Power u of the ratio of machines with which what is not divided work changes, 1: 0.8 by strong scaling of GROMACS,
+0.6 by that of OpenSBLI (``python -m benchmarks ratios``)."""
+NEAR = RATE_LENGTHS[1][1]
+"""E-folds over which what the laws leave of a run there is the same, as rates change."""
 MIXED = 1 / np.sqrt(12)
 """Standard deviation of a uniform part."""
 ELSEWHERE = "{metric} was measured on another machine than {machine}: measure it there"
@@ -62,6 +72,7 @@ class Moved(Stored):
     assumed: tuple[Assumed, ...]
     network: bool = True  # whether the network there is described
     seen: Array | None = None  # (n, m): configurations that were measured there
+    left: Array | None = None  # (K, n): logarithms of those times over what the laws give, NaN where none is known
     runs: Runs | None = None  # times as measured here
 
     def of_functions(
@@ -72,7 +83,7 @@ class Moved(Stored):
         rows = places(self.kernels, tuple(timed))
         forecast_here = forecast_here if self.runs is None else self.runs.met(forecast_here, points, timed)
         times = rows_of(forecast_here, index)
-        centre, deviation = self.ratio(rows, points, names)
+        centre, deviation = self.ratio(rows, points, names, np.log(times.value))
         quantity = Quantity.of_ends(times.value, times.lower, times.upper)
         moved = times.having(quantity.moved(centre).wider(deviation))
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -81,23 +92,40 @@ class Moved(Stored):
         moved = replace(moved, status=status, reason=reason)
         return choose(forecast_here, moved, index, np.ones(status.shape, dtype=bool))
 
-    def ratio(self, rows: Index, points: Array, names: Sequence[str]) -> tuple[Array, Array]:
+    def ratio(self, rows: Index, points: Array, names: Sequence[str], logs: Array) -> tuple[Array, Array]:
         """Logarithm (K, k) of times there over here where nothing says what they are made of, and its standard
-        deviation, of the kernels `rows` at `points` (k, m)."""
+        deviation, of the kernels `rows` at `points` (k, m), whose times here have the logarithms `logs` (K, k)."""
         core, memory = self._ratios(points, names)
         waits = np.clip(0.5 + self.shift[rows, BOUND, None], 0.0, 1.0)
         squares = np.square(self.spread[rows][..., None])
         # Away from a run there no more is known than without one, and no less.
         variance = np.minimum(squares[:, RATIO] + (spread("scale") * self._far(points)) ** 2, self.ratio_spread**2)
-        deviation = np.sqrt(variance + squares[:, BOUND] * (memory - core) ** 2)
-        return core + waits * (memory - core) + self.shift[rows, RATIO, None], deviation
+        variance = variance + squares[:, BOUND] * (memory - core) ** 2
+        centre = core + waits * (memory - core) + self.shift[rows, RATIO, None]
+        return of_parts(centre, variance, self._divided(rows, points, names, logs))
+
+    def _divided(self, rows: Index, points: Array, names: Sequence[str], logs: Array) -> Array:
+        """Part (K, k) of the times here that is work of the fewest nodes, divided: 1 inside of a node, and where no
+        such run has the other parameters."""
+        along = next((name for name in ("ranks", NODES) if name in names), None)
+        if along is None or self.runs is None:
+            return np.ones(logs.shape)
+        column, least = list(names).index(along), 1.0 if along == NODES else float(self.nodes[0])
+        measured = self.runs.points[np.argsort(self.runs.points[:, column])]
+        at = places(self.runs.kernels, tuple(self.kernels[row] for row in rows.tolist()))
+        table = np.where(at[:, None] >= 0, self.runs.logs[at], np.nan)[:, np.argsort(self.runs.points[:, column])]
+        work = table + np.log(measured[:, column])  # of all ranks
+        same = np.delete(points[:, None] == measured, column, axis=2).all(axis=2)
+        fewer = (measured[:, column] >= least) & (measured[:, column] < points[:, column, None])
+        usable = (same & fewer) & np.isfinite(work)[:, None]
+        first = np.take_along_axis(work, usable.argmax(axis=2), axis=1) - np.log(points[:, column])
+        return np.where(usable.any(axis=2), np.exp(np.minimum(first - logs, 0.0)), 1.0)
 
     def _far(self, points: Array) -> Array:
         """E-folds (k,) from the nearest configuration that was measured there."""
         if self.seen is None:
             return np.zeros(len(points))
-        each = np.log(np.maximum(points, 1e-300))[:, None] - np.log(np.maximum(self.seen, 1e-300))[None]
-        return np.asarray(np.sqrt((each**2).sum(axis=2)).min(axis=1))
+        return np.asarray(_distance(points, self.seen).min(axis=1))
 
     def _ratios(self, points: Array, names: Sequence[str]) -> tuple[Array, Array]:
         """Logarithms (k,) of seconds there over here of a kernel that computes, and of one that waits for memory."""
@@ -122,12 +150,36 @@ class Moved(Stored):
             if law.parts:
                 laws.laws[name] = replace(law, time=law.time.wider(np.nan_to_num(self._by_parts(law.parts, rows))))
             elif name == COST:
-                centre, deviation = self.ratio(rows, points, names)
+                centre, deviation = self.ratio(rows, points, names, law.time.centre)
                 laws.laws[name] = replace(law, time=law.time.moved(centre).wider(deviation))
             elif name == MESSAGES:
                 laws.laws[name] = replace(law, time=law.time.wider(spread("network")))
         counting = tuple(name for name, law in laws.laws.items() if law.parts and name != FUNCTION)
         laws.leave(counting, np.ones(len(points), dtype=bool))
+
+    def near(self, times: Forecast, timed: Sequence[str], points: Array) -> Forecast:
+        """The times (K, k) of kernels with what the laws leave of runs there, the less the farther from these.
+
+        What is left is a process along the logarithms of the coordinates, correlated as exp(-distance / NEAR); its
+        variance is the mean square of what is left beyond two numbers a kernel.
+        """
+        if self.left is None or self.seen is None:
+            return times
+        rows = places(self.kernels, timed)
+        left = np.where(rows[:, None] >= 0, self.left[rows], np.nan)
+        known = np.isfinite(left)
+        freedom = known.sum(axis=1) - 2
+        variance = np.where(freedom > 0, np.nansum(left**2, axis=1) / np.maximum(freedom, 1), 0.0)[:, None]
+        between, within = (np.exp(-_distance(each, self.seen) / NEAR) for each in (points, self.seen))
+        pairs = known[:, :, None] & known[:, None]
+        noise = BETWEEN_JOBS**2 / np.maximum(variance, BETWEEN_JOBS**2)
+        matrix = np.where(pairs, within, 0.0) + np.eye(len(self.seen)) * np.where(known, noise, 1.0)[:, None]
+        covariance = between[None] * known[:, None]
+        weights = np.linalg.solve(matrix, covariance.transpose(0, 2, 1)).transpose(0, 2, 1)
+        centre = (weights * np.nan_to_num(left)[:, None]).sum(axis=2)
+        explained = (weights * covariance).sum(axis=2)
+        quantity = Quantity.of_ends(times.value, times.lower, times.upper)
+        return times.having(quantity.moved(centre).wider(np.sqrt(variance * np.clip(1 - explained, 0.0, 1.0))))
 
     def _by_parts(self, parts: Mapping[str, Array], rows: Index) -> Array:
         """Standard deviation (K, k) of ln T by the factors of its parts."""
@@ -159,6 +211,24 @@ class Moved(Stored):
         kernels = len(self.kernels)
         known = all(part is not None for each in (self.origin, self.target) for part in (each.core, each.domain))
         return self.shift.shape == self.spread.shape == (kernels, 4) and min(self.nodes) > 0 and known
+
+
+def _distance(points: Array, others: Array) -> Array:
+    """E-folds (k, n) between configurations."""
+    each = np.log(np.maximum(points, 1e-300))[:, None] - np.log(np.maximum(others, 1e-300))[None]
+    return np.asarray(np.sqrt((each**2).sum(axis=2)))
+
+
+def of_parts(centre: Array, variance: Array, divided: Array, power: float = UNDIVIDED) -> tuple[Array, Array]:
+    """Logarithm of a ratio of machines, and its standard deviation, of times of which a part `divided` is divided work.
+
+    `centre`, `variance`: of the logarithm of the ratio of that work; all of one shape.
+    """
+    rest = (1 - divided) * np.exp(power * centre)
+    whole = divided * np.exp(centre) + rest
+    share = rest / whole
+    slope = 1 - share * (1 - power)
+    return np.log(whole), np.sqrt(slope**2 * variance + (spread("undivided") * share * centre) ** 2)
 
 
 def _rate(domains: Domains, ranks: Array) -> Array:

@@ -34,6 +34,8 @@ OF_NODES = ("node", "job")
 """Components whose places are nodes, where others are of packages."""
 NODES = "NNodes"
 """Nodes of a run, as Slurm calls the fact."""
+ARRAYS = ("joules", "places", "seconds", "awake", "longest", "resting")
+"""Fields of :class:`Metered` besides counts and cores, with a value for each row."""
 COUNTS = ("cycles", "instructions", "bytes_mem")
 """Counts that power depends on, of which a law takes those that every run has."""
 FEWEST, RISEN = 3, 1.1
@@ -58,6 +60,8 @@ class Metered:
     places: Array  # (n,): packages or nodes that report together
     seconds: Array  # (n,): the window in which the meter counted
     awake: Array  # (n,): seconds of it in which the cores were not halted, mean over the group's ranks
+    longest: Array  # (n,): the longest window of a rank of the run: its first was started first
+    resting: Array  # (n,): least halted seconds of a rank of the run: its last to be started waits for no other
     counts: Mapping[str, Array]  # (n,): of all ranks of the group, those of COUNTS that all rows have
     cores: Array  # (n,): ranks times threads
     notes: tuple[str, ...] = ()
@@ -69,10 +73,8 @@ class Metered:
         """These rows alone."""
         names = np.array(self.runs, dtype=object)[chosen]
         counts = {name: values[chosen] for name, values in self.counts.items()}
-        joules, places, seconds, awake, cores = (
-            values[chosen] for values in (self.joules, self.places, self.seconds, self.awake, self.cores)
-        )
-        return Metered(tuple(names), joules, places, seconds, awake, counts, cores, self.notes)
+        arrays: dict[str, Array] = {name: getattr(self, name)[chosen] for name in ARRAYS}
+        return Metered(tuple(names), counts=counts, cores=self.cores[chosen], notes=self.notes, **arrays)
 
 
 @dataclass
@@ -110,13 +112,14 @@ def metered(experiment: Experiment, component: str, platform: Platform | None) -
         return None
     if not rows:
         empty = np.zeros(0)
-        return Metered((), empty, empty, empty, empty, {}, empty, collected.notes(component))
+        nothing = dict.fromkeys(ARRAYS, empty)
+        return Metered((), counts={}, cores=empty, notes=collected.notes(component), **nothing)
     arrays = {name: np.array([row[name] for row in rows], dtype=np.float64) for name in rows[0] if name != "run"}
     counts = {name: arrays[name] for name in COUNTS if np.isfinite(arrays[name]).all() and (arrays[name] > 0).any()}
     _check(rows, arrays, names)
-    joules, places, seconds, awake, cores = (arrays[name] for name in ("joules", "places", "seconds", "awake", "cores"))
     runs, notes = tuple(row["run"] for row in rows), collected.notes(component)
-    return Metered(runs, joules, places, seconds, awake, counts, cores, notes)
+    chosen = {name: arrays[name] for name in ARRAYS}
+    return Metered(runs, counts=counts, cores=arrays["cores"], notes=notes, **chosen)
 
 
 def _check(rows: Sequence[Mapping[str, Any]], arrays: Mapping[str, Array], names: tuple[str, str]) -> None:
@@ -186,6 +189,7 @@ def _read(experiment: Experiment, run: Run, component: str, platform: Platform |
     groups, same = _groups(joules, ranks, hosts, component, platform)
     collected.same |= same
     halted = values.get("time_halted", np.zeros(len(ranks)))
+    longest, resting = float(np.nanmax(seconds)), float(np.nanmin(np.nan_to_num(halted)))
     for members, total in groups:
         window = float(np.nanmax(seconds[members[:1]]))
         single = ranks[0] == ALL_RANKS
@@ -197,6 +201,8 @@ def _read(experiment: Experiment, run: Run, component: str, platform: Platform |
             "places": _places(run, component, cores, single, platform),
             "seconds": window,
             "awake": min(awake, window),
+            "longest": longest,
+            "resting": resting,
             "cores": cores,
         }
         scale = every if single else 1.0  # a row of all ranks holds means over them

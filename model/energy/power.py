@@ -58,6 +58,7 @@ class PowerLaw(Stored):
     rows: int
     measured: Array  # (r,): cores of the runs, which rise
     residual: Array  # (r,): logarithm of the energy measured over what the terms give
+    by_cores: bool  # whether runs of as many cores differ in nothing else
 
     def residual_at(self, cores: Array) -> Array:
         """The logarithm (k,) by which the nearest runs differ from the terms; beyond the runs that of the largest."""
@@ -76,14 +77,23 @@ class PowerLaw(Stored):
         """The amounts (q, k) of this law's terms."""
         return np.array([amounts[name] for name in self.terms], dtype=np.float64)
 
+    def unseen(self, cores: Array) -> Array:
+        """Part (k,) of the variance of the terms that the nearest run does not take away, as the law meets its power:
+        none at its number of cores, most of it an e-fold from there. All of it where runs differ in more."""
+        if not self.by_cores:
+            return np.ones(len(cores))
+        distance = np.abs(np.log(cores[:, None] / self.measured)).min(axis=1)
+        return np.asarray(-np.expm1(-2 * distance))
+
     def beyond(self, cores: Array) -> Array:
         """Relative standard deviation (k,) of the power that the law gives at so many cores.
 
-        Within the runs the scatter of their windows; beyond them the law's own error grows as the root of the distance,
-        in logarithms of the cores.
+        That of a meter and, away from the runs, what the terms miss these by; beyond them the law's own error grows as
+        the root of the distance, in logarithms of the cores.
         """
         distance = np.log(np.maximum(cores / self.largest, 1.0))
-        return np.asarray(np.sqrt(self.scatter**2 + priors.POWER_DRIFT[self.component] ** 2 * distance))
+        within = priors.POWER_SCATTER**2 + self.scatter**2 * self.unseen(cores)
+        return np.asarray(np.sqrt(within + priors.POWER_DRIFT[self.component] ** 2 * distance))
 
     def coefficient(self, name: str) -> float:
         """The coefficient of a term; where packages that are halted have none of their own, that of those awake."""
@@ -189,8 +199,10 @@ def _solved(rows: Metered, component: str, terms: tuple[str, ...]) -> PowerLaw:
     covariance[np.ix_(active, active)] = np.linalg.pinv(precision, hermitian=True)
     joules = (np.array([by_term[name] for name in terms]) * coefficients[:, None]).sum(axis=0)
     measured, residual = _residuals(rows, joules)
+    by_cores = len(set(rows.runs)) == len(measured)
+    largest = float(measured[-1])
     return PowerLaw(
-        component, terms, coefficients, covariance, scatter, float(measured[-1]), len(watts), measured, residual
+        component, terms, coefficients, covariance, scatter, largest, len(watts), measured, residual, by_cores
     )
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ranksight.core.arrays import Array, ratio
+from ranksight.model.application.moved import ELSEWHERE
 from ranksight.model.energy.metered import COUNTS, OF_NODES
 from ranksight.model.energy.power import HALTED, PowerLaw, amounts
 from ranksight.model.energy.stored import ENERGY, NEEDED, Energy, Profile
@@ -23,7 +24,8 @@ from ranksight.model.series.computation import cores
 from ranksight.model.uncertainty.forecast import NO_DATA, OK, Forecast, judged_by_width
 
 LATEST = 2.0
-"""Halted seconds of the rank that waits longest over their mean: ranks are started one after another."""
+"""Seconds from the first rank's start to the last's over the mean that a rank waits: ranks are started one after
+another."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,11 @@ class _Duration:
     of_time: Array  # standard deviation of the logarithm of the time
     of_awake: Array  # of the awake seconds, at this time
     of_wait: Array  # of the share of the time in which ranks wait for others to start
+
+
+def usable(model: Learned) -> Energy | None:
+    """The laws of power of a model; None where no meter can be used, or another machine is asked for."""
+    return model.energy if model.metered and model.equation.machine is None else None
 
 
 def parts(
@@ -85,9 +92,8 @@ def parts(
         total = joules.sum(axis=0)
         share = dict(zip(law.terms, ratio(joules, total, 0.0), strict=True))
         matrix = law.matrix(each)
-        variance = (
-            ratio(np.einsum("qk,qr,rk->k", matrix, law.covariance, matrix), total**2, 0.0) + law.beyond(count) ** 2
-        )
+        of_terms = ratio(np.einsum("qk,qr,rk->k", matrix, law.covariance, matrix), total**2, 0.0)
+        variance = of_terms * law.unseen(count) + law.beyond(count) ** 2
         for name in COUNTS:
             variance = variance + (share.get(name, 0.0) * doubts.get(name, 0.0)) ** 2
         # Of a second that cores are awake in place of halted; and of a second that all wait longer.
@@ -114,29 +120,32 @@ def _duration(
 ) -> _Duration:
     """The time with its parts, predicted, or of runs whose `times` (k,) are known.
 
+        T = starting + awake (1 + resting)
+
     Where the time is not the sum of the seconds that cores are predicted to be awake and halted, both differ as they
     are uncertain.
     """
     missing = np.full(len(count), np.nan)
     time, of_time = program.get("time", (missing, missing))
-    halted, of_halted = profile.halted_at(count, growth)
-    waiting, of_waiting = LATEST * halted, LATEST * halted * of_halted
+    starting, doubt = profile.starting_at(count, growth)
+    of_starting, running = doubt * starting, 1 + profile.resting_at(count)
     cycles, clock = program.get("cycles"), program.get("frequency")
     if cycles is None or clock is None:
-        awake, of_awake = time - waiting, of_time * time
+        awake, of_awake = (time - starting) / running, of_time * time
     else:
         awake = ratio(cycles[0], clock[0])
         of_awake = cycles[1] * awake
-    together = of_awake**2 + of_waiting**2
+    together = of_awake**2 + of_starting**2
     whole = time if times is None else times
     # A predicted time is itself uncertain: by what does not come from the cores awake.
     beside = np.zeros(len(count)) if times is not None else np.maximum((of_time * time) ** 2 - of_awake**2, 0.0)
-    shift = whole - awake - waiting
-    awake = np.clip(awake + ratio(of_awake**2, together + beside, 1.0) * shift, 0.0, whole)
-    left = np.sqrt(ratio(of_awake**2 * of_waiting**2, together, 0.0))
+    shift = whole - awake * running - starting
+    awake = np.clip(awake + ratio(of_awake**2, together + beside, 1.0) * shift / running, 0.0, whole / running)
+    left = np.sqrt(ratio(of_awake**2 * of_starting**2, together, 0.0))
     if times is not None:
-        of_time, of_waiting = np.zeros(len(count)), np.zeros(len(count))
-    return _Duration(whole, awake, (whole - awake) / LATEST, of_time, left, ratio(of_waiting, whole, 0.0))
+        of_time, of_starting = np.zeros(len(count)), np.zeros(len(count))
+    halted = (whole - awake * running) / LATEST + awake * (running - 1)
+    return _Duration(whole, awake, halted, of_time, left, ratio(of_starting, whole, 0.0))
 
 
 def _ranks(model: Learned, points: Array) -> Array:
@@ -150,7 +159,11 @@ def forecasts(model: Learned, points: Array, names: Sequence[str], times: Array 
     """Forecasts of one row at `points` (k, m) of the metrics `names`, ``energy_package`` and so on."""
     energy = model.energy
     assert energy is not None
-    by_component, answers = parts(energy, model, points, times), {}
+    if (machine := model.equation.machine) is not None:
+        return {name: _elsewhere(ELSEWHERE.format(metric=name, machine=machine.name), len(points)) for name in names}
+    time = model.programs(points, ["time"]).get("time") if times is None else None
+    predicted = None if time is None else (time.value[0], time.spread[0])
+    by_component, answers = parts(energy, model, points, times, predicted), {}
     for name in names:
         kind, _, component = name.partition("_")
         chosen = by_component[component] if component else combined(by_component)
@@ -159,6 +172,9 @@ def forecasts(model: Learned, points: Array, names: Sequence[str], times: Array 
         status = np.where(known, OK, NO_DATA).astype(np.intp)
         reason = np.full(value.shape, "", dtype=object)
         reason[~known] = "the time, or a count that power depends on, is not predicted at this configuration"
+        if kind == ENERGY and time is not None:
+            untimed = known & (time.status[0] != OK)
+            status, reason = np.where(untimed, time.status[0], status), np.where(untimed, time.reason[0], reason)
         factor = np.exp(TAIL * relative)
         status, reason = judged_by_width(factor**2, status, reason)
         answers[name] = Forecast(
@@ -166,6 +182,13 @@ def forecasts(model: Learned, points: Array, names: Sequence[str], times: Array 
             np.zeros((1, len(value))),
         )  # fmt: skip
     return answers
+
+
+def _elsewhere(reason: str, count: int) -> Forecast:
+    """A row of no answer."""
+    nothing = np.full((1, count), np.nan)
+    status, reasons = np.full((1, count), NO_DATA, dtype=np.intp), np.full((1, count), reason, dtype=object)
+    return Forecast(nothing, nothing, nothing, status, reasons, np.zeros((1, count)))
 
 
 def combined(by_component: Mapping[str, Parts]) -> Parts:

@@ -44,14 +44,16 @@ class Profile(Stored):
     """What a second of a core held in the runs, by the cores at work (n,), which rise.
 
     `cycles`, `instructions`, `bytes_mem` (n,): counts a second of a core that is awake, NaN where not counted;
-    `halted` (n,): mean seconds of a rank in which its core was halted.
+    `starting` (n,): seconds from the start of the first rank to that of the last; `resting` (n,): seconds in which
+    cores were halted for other reasons, over those in which they were awake.
     """
 
     cores: Array
     cycles: Array
     instructions: Array
     bytes_mem: Array
-    halted: Array
+    starting: Array
+    resting: Array
 
     @classmethod
     def of(cls, windows: Metered) -> Profile:
@@ -65,12 +67,10 @@ class Profile(Stored):
                 float(windows.counts[each][rows_of_run].sum()) / work if each in windows.counts else np.nan
                 for each in COUNTS
             )
-            waiting = float(
-                np.average(
-                    windows.seconds[rows_of_run] - windows.awake[rows_of_run], weights=windows.cores[rows_of_run]
-                )
-            )
-            rows.append((float(windows.cores[rows_of_run].sum()), *rates, waiting))
+            awake = work / float(windows.cores[rows_of_run].sum())
+            longest, resting = float(windows.longest[rows_of_run][0]), float(windows.resting[rows_of_run][0])
+            waits = max(longest - awake - resting, 0.0), resting / awake
+            rows.append((float(windows.cores[rows_of_run].sum()), *rates, *waits))
         table = np.array(sorted(rows), dtype=np.float64)
         first = np.unique(table[:, 0], return_index=True)[1]
         means = np.add.reduceat(table, first) / np.diff([*first, len(table)])[:, None]
@@ -91,22 +91,30 @@ class Profile(Stored):
         answer = np.exp(weight * np.log(np.where(total > 0, total, 1.0)) + (1 - weight) * np.log(rate * work))
         return answer, np.sqrt(weight**2 * np.nan_to_num(doubt) ** 2 + (1 - weight) ** 2 * drift)
 
-    def halted_at(self, count: Array, growth: Array) -> tuple[Array, Array]:
-        """Mean halted seconds (k,), which grow with the nodes that are started, and the spread of their logarithm.
+    def starting_at(self, count: Array, growth: Array) -> tuple[Array, Array]:
+        """Seconds (k,) from the first rank's start to the last's, which grow with the nodes that are started, and the
+        spread of their logarithm.
 
         `growth` (k,): nodes over the most that were measured.
         """
         beyond = np.log(np.maximum(growth, 1.0))
         power, doubt = priors.STARTING
-        seconds = np.interp(np.log(count), np.log(self.cores), self.halted)
-        return seconds * np.exp(power * beyond), doubt * (1 + beyond)
+        seconds = np.interp(np.log(count), np.log(self.cores), self.starting)
+        return seconds * np.exp(power * beyond), np.hypot(priors.WAITING_SCATTER, doubt * beyond)
+
+    def resting_at(self, count: Array) -> Array:
+        """Halted seconds besides, over those awake (k,), of the nearest runs."""
+        return np.asarray(np.interp(np.log(count), np.log(self.cores), self.resting))
 
     def distance(self, count: Array) -> Array:
         """How far (k,) so many cores are from the nearest that were measured, in logarithms."""
         return np.asarray(np.abs(np.log(count[:, None] / self.cores)).min(axis=1))
 
     def _fits(self) -> bool:
-        shapes = {each.shape for each in (self.cores, self.cycles, self.instructions, self.bytes_mem, self.halted)}
+        shapes = {
+            each.shape
+            for each in (self.cores, self.cycles, self.instructions, self.bytes_mem, self.starting, self.resting)
+        }
         return len(shapes) == 1 and len(self.cores) > 0 and bool((self.cores > 0).all())
 
 

@@ -23,7 +23,7 @@ from ranksight.core.experiment import WHOLE, Experiment
 from ranksight.core.metrics import Reduction
 from ranksight.model.application.assumed import Assumed
 from ranksight.model.application.bulk_synchronous import Application
-from ranksight.model.application.moved import BOUND, CORE, MEMORY, Moved
+from ranksight.model.application.moved import BOUND, CORE, MEMORY, RATIO, Moved
 from ranksight.model.application.runs import Anchor, Runs
 from ranksight.model.application.waiting import parted
 from ranksight.model.fitted_model import Model
@@ -98,7 +98,7 @@ def anchored_by(moved: Model, runs: Runs) -> Model:
     assert equation.machine is not None
     if not set(runs.kernels) <= set(equation.machine.kernels):
         raise InputError("the runs of another machine have kernels that the model lacks", "fit the model again")
-    shift, spread = _learned(moved, equation, runs)
+    shift, spread, left = _learned(moved, equation, runs)
     machine = equation.machine
     measured = np.isfinite(runs.logs).any(axis=1)
     many = f"{len(runs.points)} {'configuration' if len(runs.points) == 1 else 'configurations'} measured there"
@@ -110,7 +110,8 @@ def anchored_by(moved: Model, runs: Runs) -> Model:
     )
     shifted_laws = _with(equation, shift)
     assert shifted_laws.machine is not None
-    anchored = replace(shifted_laws.machine, spread=spread, seen=runs.points, assumed=(*machine.assumed, note))
+    assumed = (*machine.assumed, note)
+    anchored = replace(shifted_laws.machine, spread=spread, seen=runs.points, left=left, assumed=assumed)
     shifted_laws = replace(shifted_laws, machine=anchored, runs=runs)
     return replace(moved, equation=shifted_laws)
 
@@ -128,8 +129,8 @@ def _rows(model: Model, runs: Runs) -> Index:
     return np.array([model.functions.rows[kernel, "time"] for kernel in runs.kernels], dtype=np.intp)
 
 
-def _learned(model: Model, equation: Application, runs: Runs) -> tuple[Array, Array]:
-    """Shifts (K, 4) of all kernels and their standard deviations."""
+def _learned(model: Model, equation: Application, runs: Runs) -> tuple[Array, Array, Array]:
+    """Shifts (K, 4) of all kernels and their standard deviations; what these leave (K, n) of the runs there."""
     machine = equation.machine
     assert machine is not None
     at = places(machine.kernels, runs.kernels)
@@ -138,6 +139,9 @@ def _learned(model: Model, equation: Application, runs: Runs) -> tuple[Array, Ar
     noise = np.sqrt(BETWEEN_JOBS**2 + (law_spread / 2) ** 2)
     variance = np.square(machine.spread)[at]
     variance[:, :BOUND] += np.nanmean(np.where(known, law_spread, np.nan), axis=1)[:, None] ** 2
+    # Where runs miss a ratio of machines by more than is assumed, it is uncertain by as much as they miss it.
+    gap = np.nan_to_num(_gap(model, runs))
+    variance[:, RATIO] = np.maximum(variance[:, RATIO], gap**2)
     count = variance.shape[1]
     shift, mean, doubt = np.zeros(variance.shape), np.zeros(count), variance.mean(axis=0) / 2
     logs = predicted(shift)
@@ -168,14 +172,10 @@ def _learned(model: Model, equation: Application, runs: Runs) -> tuple[Array, Ar
     everyone = np.tile(mean, (len(machine.kernels), 1))
     spread = np.sqrt(np.square(machine.spread) / 2 + doubt)
     everyone[at] = shift
-    spread[at] = np.sqrt(np.diagonal(covariance, axis1=1, axis2=2) + _misfit(np.where(known, runs.logs - logs, np.nan)))
-    return everyone, spread
-
-
-def _misfit(gap: Array) -> Array:
-    """Mean square (K, 1) of what two numbers a kernel leave of the runs there; 0 where these are two or fewer."""
-    freedom = np.isfinite(gap).sum(axis=1) - 2
-    return np.asarray(np.where(freedom > 0, np.nansum(gap**2, axis=1) / np.maximum(freedom, 1), 0.0)[:, None])
+    spread[at] = np.sqrt(np.diagonal(covariance, axis1=1, axis2=2))
+    left = np.full((len(machine.kernels), len(runs.points)), np.nan)
+    left[at] = np.where(known, runs.logs - predicted(shift), np.nan)
+    return everyone, spread, left
 
 
 def _predictor(model: Model, equation: Application, runs: Runs) -> tuple[Callable[[Array], Array], Array]:

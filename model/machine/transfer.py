@@ -22,21 +22,19 @@ from ranksight.model.application.assumed import (
     core_seconds,
 )
 from ranksight.model.application.bulk_synchronous import Application
-from ranksight.model.application.moved import MIXED, Moved
+from ranksight.model.application.moved import MEMORY, MIXED, UNDIVIDED, Moved
 from ranksight.model.application.network import Network
-from ranksight.model.application.node import Node
-from ranksight.model.application.runs import Runs
+from ranksight.model.application.node import NODES, Node
 from ranksight.model.fitted_model import Model
 from ranksight.model.kernel_time.composition import Caches
 from ranksight.model.kernel_time.counted import BEYOND_L1, WAITING, Counted
 from ranksight.model.kernel_time.perwork import PerWork
 from ranksight.model.laws.fits import Fits
-from ranksight.model.priors import BETWEEN_JOBS
 from ranksight.model.resource.equation import Machine
 from ranksight.model.series.domains import Domains
 from ranksight.model.sharing.shared import Sharing
 from ranksight.platforms import Platform
-from ranksight.platforms.assumptions import spread
+from ranksight.platforms.assumptions import assumptions, spread
 from ranksight.platforms.files import parse
 
 UNNAMED = "fit it with --platform NAME: 'ranksight platforms' lists the machines described"
@@ -85,7 +83,13 @@ def _moved(model: Model, origin: Platform, target: Platform, instructions: float
     timed = tuple(dict.fromkeys(kernel for kernel, name in model.fitted.keys if name == "time"))
     either = float(np.hypot(np.hypot(core_spread, share.spread) / 2, spread("otherwise")))
     spreads = np.tile([core_spread, share.spread, either, MIXED], (len(timed), 1))
+    # How much of waits for single loads a core hides is as uncertain as its instructions per cycle.
+    waiting = set() if equation.counted is None else set(equation.counted.kernels)
+    waiting -= set() if equation.sharing is None else set(equation.sharing.kernels)
+    spreads[[kernel in waiting for kernel in timed], MEMORY] = np.hypot(share.spread, factors[-2].spread)
     network, notes = _network(equation, target)
+    if NODES in model.parameters and equation.resources is None and shared is None:
+        notes = (*notes, _of_times_alone())
     moved = Moved(
         name=target.name,
         kernels=timed,
@@ -98,7 +102,7 @@ def _moved(model: Model, origin: Platform, target: Platform, instructions: float
         origin=first,
         target=second,
         network=network is None or network is not equation.network,
-        runs=_as_measured(equation.runs),
+        runs=equation.runs,
     )
     resources = equation.resources
     machine = None if resources is None else resources.machine
@@ -122,12 +126,12 @@ def _moved(model: Model, origin: Platform, target: Platform, instructions: float
     )
 
 
-def _as_measured(runs: Runs | None) -> Runs | None:
-    """The runs here with the scatter between jobs where nothing was repeated: a ratio to them is of measured times."""
-    if runs is None:
-        return None
-    errors, scatter = (np.where(np.isfinite(each), each, BETWEEN_JOBS) for each in (runs.errors, runs.scatter))
-    return replace(runs, errors=errors, scatter=scatter)
+def _of_times_alone() -> Assumed:
+    """What a ratio of machines is taken to do to what more nodes do not divide."""
+    return Assumed(
+        "power of the ratio of machines in what more nodes do not divide", UNDIVIDED, spread("undivided") / UNDIVIDED,
+        assumptions()["undivided"].source,
+    )  # fmt: skip
 
 
 def _clock(equation: Application) -> float:

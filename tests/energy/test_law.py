@@ -17,6 +17,7 @@ from ranksight.model.energy.power import fit_law
 from ranksight.model.energy.predicted import parts
 from ranksight.model.fit import fit
 from ranksight.model.fitted_model import Model
+from ranksight.model.priors import STARTING
 from ranksight.platforms import Platform, load
 
 IDLE, CORE, SLEEPING = 92.0, 3.5, 40.0
@@ -83,6 +84,42 @@ def test_intervals_widen_with_the_distance(model: Model) -> None:
     assert widths[0] < 1.08
 
 
+def test_power_that_was_measured_is_known(tmp_path: Path) -> None:
+    """Two packages of which the table says nothing: the terms miss the runs, which are met all the same."""
+    joules = {n: (IDLE * (1 + (n > 36)) + CORE * n) * seconds(n) for n in (4, 8, 16, 24, 36, 54, 72)}
+    tables = {
+        n: pd.DataFrame({"kernel": WHOLE, "rank": [-1], "time": [seconds(n)], "energy": [each]})
+        for n, each in joules.items()
+    }
+    model = fit(experiment(tmp_path, tables), platform=ICE_LAKE)
+    for ranks in (36, 54):
+        value, low, high = one(model, "power", ranks=ranks)
+        assert value == pytest.approx(joules[ranks] / seconds(ranks), rel=0.01)
+        assert high / low < 1.1
+    _, low, high = one(model, "power", ranks=144)
+    assert high / low > 1.3
+
+
+def test_power_of_other_sizes_is_not_that_measured(tmp_path: Path) -> None:
+    """Large problems take more power, by what no count shows: as many cores say little of another size."""
+    found = Experiment.create(tmp_path / "e.exp", "e", ["ranks", "size"])
+    for n in TRAINED:
+        for size in (1.0, 2.0, 4.0):
+            time, watts = size * seconds(n), IDLE + CORE * n * (1 + 0.1 * np.log2(size))
+            table = pd.DataFrame({"kernel": WHOLE, "rank": [-1], "time": [time], "energy": [watts * time]})
+            found.add(Run({"ranks": float(n), "size": size}), table)
+    _, low, high = one(fit(found, platform=ICE_LAKE), "power", ranks=16, size=8)
+    assert high / low > 1.06
+
+
+def test_energy_needs_a_time_that_is_predicted(model: Model) -> None:
+    """All runs are on one node: on the next, the time is withheld, and the energy with it, but not the power."""
+    status = {name: model.predict(ranks=144, metrics=name).answers.ok.all() for name in ("time", "energy", "power")}
+    assert status == {"time": False, "energy": False, "power": True}
+    at = np.array([[144.0]])
+    assert model.predict_at(at, metrics=["energy"], times=np.array([seconds(144)])).answers.ok.all()
+
+
 def test_a_package_without_a_rank_is_named(model: Model) -> None:
     assert any("without a rank" in note for note in model.predict(ranks=18, metrics="energy").notes)
     assert not any("without a rank" in note for note in model.predict(ranks=72, metrics="energy").notes)
@@ -94,6 +131,28 @@ def test_a_known_time_replaces_the_predicted_one(model: Model) -> None:
     predicted, given = (parts(model.energy, model, at, times)["package"] for times in (None, longer))
     assert given.joules[0] / 1.5 == pytest.approx((2 * IDLE + CORE * 72) * seconds(72), rel=0.02)
     assert given.of_energy[0] < predicted.of_energy[0]
+
+
+def test_waiting_for_the_start_grows_with_the_nodes(tmp_path: Path) -> None:
+    """Nodes are started 20 s apart; what cores rest besides is a share of the time that they are awake."""
+    tables = {}
+    for nodes in (1, 2, 3, 4):
+        table = counters(72 * nodes)
+        late = 20.0 * (table["rank"] // 72)
+        resting = 0.01 * seconds(72 * nodes)
+        halted = late.max() - late + resting
+        table = table.assign(time=table["time"] + halted, time_halted=halted)
+        opened = table["energy_package"] > 0
+        table["energy_package"] += opened * SLEEPING * halted
+        tables[72 * nodes] = table
+    model = fit(experiment(tmp_path, tables), platform=ICE_LAKE)
+    assert model.energy is not None
+    profile = model.energy.profile
+    assert profile is not None
+    assert profile.starting == pytest.approx([0, 20, 40, 60], abs=1e-6)
+    assert profile.resting == pytest.approx([0.01] * 4)
+    (later,), _ = profile.starting_at(np.array([576.0]), np.array([2.0]))
+    assert later == pytest.approx(60.0 * 2 ** STARTING[0])
 
 
 def test_energies_are_no_series_beside_the_law(model: Model) -> None:

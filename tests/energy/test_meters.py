@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from ranksight.campaign.launching import Template
+from ranksight.campaign.measuring import Plan, measure
 from ranksight.core.errors import InputError, ToolError
+from ranksight.core.experiment import Experiment
 from ranksight.core.meaning import METERED
 from ranksight.core.reading import READERS, Reading
 from ranksight.core.testing import check_reader
@@ -94,6 +96,9 @@ def test_consumed_energy_of_slurm(tmp_path: Path) -> None:
     assert [joules(each, "energy_node") for each in found[:2]] == [42500, 1.25e6]
     assert found[2].counters is not None
     assert "energy_node" not in found[2].counters  # 0 is how Slurm writes that it has no meter
+    for none in ("16.00E", "18446744073709551614", "4294967294"):  # what Slurm writes for no value
+        path.write_text(JOBS.replace("42.5K", none))
+        assert "energy_node" not in str(next(iter(READERS["sacct"].read(path))).counters)
     path.write_text(JOBS.replace("42.5K", "much"))
     with pytest.raises(InputError, match="'much' of ConsumedEnergy is not an energy"):
         list(READERS["sacct"].read(path))
@@ -133,11 +138,48 @@ def test_meters_are_read_around_the_program_and_wraps_undone(zones: Path, tmp_pa
     found.validate("here")
 
 
+def test_a_run_keeps_how_many_packages_were_metered(zones: Path, tmp_path: Path) -> None:
+    experiment = Experiment.create(tmp_path / "e.exp", "e", ["ranks"])
+    outcome = measure(experiment, Plan(Template(("sleep", "0.{ranks}")), {"ranks": [1]}, 1, {"energy": Energy(zones)}))
+    assert not outcome.failures
+    (run,) = experiment.runs
+    assert run.environment[METERED] == "2"
+    assert run.environment["NNodes"] == "1"
+
+
+def test_a_package_that_two_drivers_show_counts_once(zones: Path, tmp_path: Path) -> None:
+    """Linux shows a package's meter a second time where the chip has it in memory-mapped registers."""
+    for place in "01":
+        twin = zones / f"intel-rapl-mmio:{place}"
+        twin.mkdir()
+        for file in (zones / f"intel-rapl:{place}").iterdir():
+            (twin / file.name).write_text(file.read_text())
+    found = measured(zones, tmp_path, f"for z in {zones}/*; do echo 262143328840 > $z/energy_uj; done; exit 3")
+    assert joules(found, "energy_package") == pytest.approx(2 * 840e-6)
+    assert found.environment[METERED] == "2"
+
+
 def test_a_meter_without_a_range_cannot_run_backwards(zones: Path, tmp_path: Path) -> None:
     for file in zones.glob("*/max_energy_range_uj"):
         file.write_text("0\n")
     with pytest.raises(ToolError, match="ran backwards"):
         measured(zones, tmp_path, f"for z in {zones}/*; do echo 5 > $z/energy_uj; done; exit 3")
+
+
+def test_perf_adds_up_the_packages_of_a_node(tmp_path: Path) -> None:
+    launch = Template(("true",)).fill({"ranks": 1})
+    for node in ("a", "b"):
+        place = tmp_path / f"energy.{node}"
+        place.mkdir()
+        (place / "packages").write_text("2\n")
+        (place / "perf").write_text(
+            "# started\n\n1500,5;Joules;power/energy-pkg/;100;100,00;;\n"
+            "120,25;Joules;power/energy-ram/;100;100,00;;\n10000000000;ns;duration_time;1;100,00;;\n"
+        )
+    found = Energy().collect(launch, tmp_path)
+    assert joules(found, "energy_package") == 3001
+    assert joules(found, "energy_dram") == 240.5
+    assert found.environment[METERED] == "4"
 
 
 def test_energy_is_measured_where_it_is_asked_for() -> None:

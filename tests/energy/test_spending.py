@@ -13,6 +13,7 @@ from ranksight.cli.main import main
 from ranksight.core.errors import InputError
 from ranksight.model.energy.prices import Prices
 from ranksight.model.fitted_model import Model
+from ranksight.model.machine.machines import on
 
 COUNTS = (1, 2, 4, 8, 16, 32)
 
@@ -129,3 +130,22 @@ def test_bad_questions_get_one_line(
     told = capsys.readouterr().err.strip()
     assert said in told
     assert "\n" not in told
+
+
+def test_the_laws_of_power_are_of_the_machine_of_the_runs(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """On another machine energy is not predicted, in no answer; the machine of the runs has what its meters say."""
+    path = str(tmp_path / "m.json")
+    assert main(["fit", "-q", str(folder / "e.exp"), "--platform", "icelake-8360y", "-o", path]) == 0
+    capsys.readouterr()
+    assert main(["predict", path, "--ranks", "16", "--on", "grace", "--metric", "energy,power"]) == 4
+    assert " ".join(capsys.readouterr().out.split()).count("was measured on another machine than grace") == 2
+    assert main(["compare", path, "--on", "icelake-8360y,grace", "--ranks", "16", "--format", "json"]) == 0
+    machines = {each["machine"]: each["energy"] for each in json.loads(capsys.readouterr().out)["machines"]}
+    assert machines["grace"] is None
+    assert machines["icelake-8360y"] == pytest.approx(watts(16) * seconds(16), rel=0.03)
+    moved = on(Model.load(path), "grace")
+    found = spending(moved, np.array([[16.0]]), Prices.read(["1 EUR/node-hour"]), 0.9)
+    assert found is not None
+    assert ENERGY not in found.quantities

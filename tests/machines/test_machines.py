@@ -15,6 +15,7 @@ import ranksight as rs
 from ranksight.cli.main import main
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE, Experiment, Run
+from ranksight.model.application.moved import UNDIVIDED
 from ranksight.model.application.runs import Anchor, Runs
 from ranksight.model.fitted_model import Model
 from ranksight.model.machine.anchor import times_there, with_runs
@@ -66,6 +67,12 @@ def _experiment(
         more = {"bytes_mem_read": traffic / p, "bytes_mem_written": 1e-3 * traffic / p}
         found.add(Run({"ranks": p}, 0, "test"), pd.DataFrame([{**row, **more, "rank": rank} for rank in range(p)]))
     return found
+
+
+def _one(model: Model, ranks: int) -> tuple[float, float, float]:
+    """Value and interval of the program's time."""
+    (answer,) = model.predict(ranks=ranks, metrics="time").answers
+    return answer.value, answer.lower, answer.upper
 
 
 @pytest.fixture(scope="module")
@@ -217,6 +224,40 @@ def test_times_alone_are_wide_and_one_run_there_is_met(tmp_path: Path) -> None:
     assert near < far < 3
 
 
+def test_what_the_laws_leave_of_runs_there_holds_near_them(computing: Model, tmp_path: Path) -> None:
+    """A third longer at 72 ranks there, which no law of a computing kernel has: so it is beside them, and not far off."""
+    there = _slower(0.8)
+
+    def seconds(ranks: int) -> float:
+        return (4 / 3 if ranks == 72 else 1.0) * _computing(ranks) / 0.8
+
+    runs = times_there(computing, _experiment(tmp_path / "there.exp", seconds, 1e9, (1, 2, 4, 9, 18, 72)))
+    moved = on(with_runs(computing, runs, there), there)
+    factor = {n: _one(moved, n)[0] / (_computing(n) / 0.8) for n in (3, 12, 60)}
+    assert factor[3] == pytest.approx(1.0, abs=0.06)
+    assert factor[60] == pytest.approx(4 / 3, rel=0.1)
+    assert factor[3] < factor[12] + 0.02 < factor[60]
+
+
+def test_what_is_not_divided_work_differs_less(tmp_path: Path) -> None:
+    """500 / n s that a core 4 times as fast divides by 4, and 20 s that do not divide, on fewer and on more nodes."""
+
+    def curve(path: Path, work: float, rest: float, nodes: tuple[int, ...]) -> Experiment:
+        found = Experiment.create(path, path.name, ["nodes"])
+        for n in nodes:
+            table = pd.DataFrame({"kernel": [WHOLE], "rank": [0], "time": [work / n + rest]})
+            found.add(Run({"nodes": n}, 0, "test"), table)
+        return found
+
+    model = rs.fit(curve(tmp_path / "a.exp", 500.0, 20.0, (1, 2, 4, 8, 16, 32, 64)), platform=HERE)
+    there = load("rome-7742")
+    runs = series_from_experiment(curve(tmp_path / "b.exp", 500 / 4, 20 / 4**UNDIVIDED, (1,)), ["time"])
+    for each in on(with_runs(model, runs, there), there).predict(nodes=[8, 64], metrics="time").answers:
+        nodes = each.configuration["nodes"]
+        assert each.value == pytest.approx(500 / 4 / nodes + 20 / 4**UNDIVIDED, rel=0.05)
+        assert each.value > 1.1 * (500 / nodes + 20) / 4
+
+
 def test_two_machines_in_one_experiment_are_no_repetition(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     both = Experiment.create(tmp_path / "both.exp", "both", ["ranks"])
     names = (("Intel(R) Xeon(R) Platinum 8360Y CPU", 1.0, RANKS), ("Intel(R) Xeon(R) Platinum 8470", 1.4, (1, 4, 12)))
@@ -253,9 +294,14 @@ def test_verbs_ask_for_another_machine(computing: Model, tmp_path: Path, capsys:
     asked = [str(path), "--ranks", "72"]
     assert main(["predict", *asked, "--on", str(tmp_path / "slower.toml")]) == 0
     assert "assumed: 0.5 +- 0.005 clock" in " ".join(capsys.readouterr().out.split())
-    assert main(["compare", *asked, "--on", "icelake-8360y,sapphirerapids-8470", "--price", "icelake-8360y=3"]) == 0
+    assert (
+        main(
+            ["compare", *asked, "--on", "icelake-8360y,sapphirerapids-8470", "--price", "icelake-8360y=3 EUR/node-hour"]
+        )
+        == 0
+    )
     said = capsys.readouterr().out
-    assert all(word in said for word in ("sapphirerapids-8470 ", "node-hours", "cost"))
+    assert all(word in said for word in ("sapphirerapids-8470 ", "node-hours", "cost, EUR"))
     assert main(["diagnose", *asked, "--on", "grace"]) in (0, 4)
     page = tmp_path / "page.html"
     assert main(["compare", *asked, "--on", "grace,zen4", "-o", str(page)]) == 0
@@ -263,6 +309,10 @@ def test_verbs_ask_for_another_machine(computing: Model, tmp_path: Path, capsys:
     capsys.readouterr()
     for line, code in (
         (["compare", str(path)], 2),
+        (["compare", *asked, "--on", "grace", "--price", "grace=3"], 1),
+        (["compare", *asked, "--on", "grace", "--price", "grace=3 EUR/kWh"], 1),
+        (["compare", *asked, "--on", "grace", "--price", "3 EUR/kWh"], 2),
+        (["compare", *asked, "--on", "grace,zen4", "--price", "grace=3 EUR/kWh", "--price", "zen4=3 USD/kWh"], 1),
         (["compare", *asked, "--on", "grace,grace"], 1),
         (["compare", *asked, "--on", "grace", "--power", "grace"], 2),
         (["predict", *asked, "--instructions", "1.2"], 2),

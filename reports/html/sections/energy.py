@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ranksight.analysis.planning.spending import spending
+from ranksight.model.energy.predicted import usable
 from ranksight.reports.html.context import Context
 from ranksight.reports.spending import NAMES, cells, choices
 from ranksight.reports.sweep import RANKS
@@ -18,7 +19,7 @@ def build(context: Context) -> dict[str, Any] | None:
     found = spending(context.model, sweep.points, context.prices, sweep.level)
     if found is None:
         return None
-    energy = context.model.energy
+    energy = usable(context.model)
     laws = () if energy is None else energy.laws
     (along, *heads), rows = cells(found)
     return {
