@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ranksight.core.arrays import Array
+from ranksight.core.arrays import Array, Mask
 from ranksight.core.experiment import Experiment
 from ranksight.core.metrics import LEVELS
 from ranksight.core.units import format_si
@@ -65,7 +65,7 @@ WITHIN = 0.15
 """Standard deviation of ln K, in runs together, of the distance between simulated capacities."""
 AT_ONCE = 64
 """Configurations whose parts are in memory together."""
-_CAPACITIES = re.compile(r"D1 (\d+),\d+,\d+, L2 (\d+),\d+,\d+, LL (\d+),")
+_CAPACITIES = re.compile(r"D1 (\d+),\d+,(\d+), L2 (\d+),\d+,\d+, LL (\d+),")
 
 
 @dataclass(frozen=True)
@@ -79,10 +79,11 @@ class Locality(Stored):
     misses: Array  # (K, n, c): share of the loads; NaN where a run lacks the kernel
     capacities: Array  # (3,): bytes of the levels that are asked for
     height: Array  # (K,): half-width of what m(C) may be off by itself, relative to it
+    line: float  # bytes of a line
 
-    def on(self, capacities: Array) -> Locality:
-        """The same loads with caches of other capacities (3,)."""
-        return replace(self, capacities=np.asarray(capacities, dtype=np.float64))
+    def on(self, capacities: Array, line: float) -> Locality | None:
+        """The same loads with caches of other capacities (3,); None where lines have another length."""
+        return replace(self, capacities=np.asarray(capacities, dtype=np.float64)) if line == self.line else None
 
     @property
     def keys(self) -> tuple[tuple[str, str], ...]:
@@ -127,7 +128,8 @@ class Locality(Stored):
         shares = self.misses[np.isfinite(self.misses)]
         known = bool(np.isfinite(self.misses).all(axis=2).any(axis=1).all() and ((shares >= 0) & (shares <= 1)).all())
         rest = len(self.kernels) == len(self.height) == k and self.capacities.shape == (3,)
-        return shapes and rest and numbers and known and bool((self.capacities > 0).all() and (self.height >= 0).all())
+        positive = bool((self.capacities > 0).all() and (self.height >= 0).all() and self.line > 0)
+        return shapes and rest and numbers and known and positive
 
     def _shares(self, kernel: int, points: Array) -> Array:
         """Shares (3, 4, k) of one kernel's loads that each level serves, and what they may be less and more."""
@@ -137,7 +139,9 @@ class Locality(Stored):
         missed = np.concatenate([_missed(misses, runs, self.sizes, each, self.capacities) for each in pieces], axis=2)
         ends = np.ones((1, len(points)))
         middle, low, high = (np.concatenate([ends, each, 0 * ends]) for each in missed)
-        off = self.height[kernel] * middle * (middle < 1)
+        off = self.height[kernel] * middle
+        off[1:-1] *= ~_counted(runs, self.sizes, points, self.capacities)
+        off[0] = 0.0
         less, more = np.hypot(middle - low, off), np.hypot(high - middle, off)
         value = middle[:-1] - middle[1:]
         down, up = np.hypot(less[:-1], more[1:]), np.hypot(more[:-1], less[1:])
@@ -152,7 +156,8 @@ def learn_locality(experiment: Experiment, series: Series) -> Locality | None:
     kernels = [kernel for kernel, name in rows if name == "loads" and all((kernel, level) in rows for level in LEVELS)]
     if capacities is None or len(runs) < FEWEST or not kernels:
         return None
-    levels = np.array([float(size) for size in capacities.groups()])
+    first, line, *others = map(float, capacities.groups())
+    levels = np.array([first, *others])
     points = np.array([run.point(series.parameters) for run in runs])
     tables = [_shares_of(experiment, run, levels[0]) for run in runs]
     sizes = tables[0].columns.to_numpy(dtype=np.float64)
@@ -167,7 +172,7 @@ def learn_locality(experiment: Experiment, series: Series) -> Locality | None:
     if not names:
         return None
     height = np.array([_height(each, points, sizes) for each in misses[known]])
-    return Locality(series.parameters, names, points, sizes, misses[known], levels, height)
+    return Locality(series.parameters, names, points, sizes, misses[known], levels, height, line)
 
 
 def _shares_of(experiment: Experiment, run: Run, first: float) -> pd.DataFrame:
@@ -190,10 +195,16 @@ def _missed(misses: Array, points: Array, sizes: Array, asked: Array, capacities
     held = _capacities(misses, parts, np.log(sizes))
     logs, deviation = _predicted(held, np.log(points), np.log(asked), mass)  # (k, q)
     spacing = np.log(sizes[-1] / sizes[0]) / max(len(sizes) - 1, 1)
-    counted = (asked[:, None] == points).all(axis=2).any(axis=1)[:, None] & np.isin(capacities, sizes)[:, None, None]
+    counted = _counted(points, sizes, asked, capacities)[..., None]
     reach = np.where(counted, 0.0, TAIL * np.hypot(deviation, WITHIN * spacing))  # (c', k, q)
     ends = np.log(capacities)[:, None, None]
     return np.array([(mass * (logs + shift * reach >= ends)).sum(axis=2) for shift in (0, -1, 1)])
+
+
+def _counted(points: Array, sizes: Array, asked: Array, capacities: Array) -> Mask:
+    """Which misses (c', k) a run counted."""
+    same = (asked[:, None] == points).all(axis=2).any(axis=1)
+    return np.isin(capacities, sizes)[:, None] & same
 
 
 def _height(misses: Array, points: Array, sizes: Array) -> float:
