@@ -57,8 +57,8 @@ HELD_OUT = 8
 """Runs that are held out, at most."""
 HEIGHT = 0.01
 """Half-width of a share relative to itself, at least: loads at the ends of loops."""
-LEAST = 1e-3
-"""Share of a kernel's loads that is next to nothing."""
+LEAST, MINOR = 1e-3, 0.01
+"""Share of a kernel's loads that is next to nothing, and of its misses that the height is not learned from."""
 DRIFT = 0.15
 """Standard deviation of an exponent beyond the runs."""
 WITHIN = 0.15
@@ -193,7 +193,7 @@ def _missed(misses: Array, points: Array, sizes: Array, asked: Array, capacities
     from those (n, c) of runs at `points` (n, m) that miss the capacities `sizes` (c,)."""
     parts, mass = _parts(misses)
     held = _capacities(misses, parts, np.log(sizes))
-    logs, deviation = _predicted(held, np.log(points), np.log(asked), mass)  # (k, q)
+    logs, deviation = _predicted(held, np.log(sizes), np.log(points), np.log(asked), mass)  # (k, q)
     spacing = np.log(sizes[-1] / sizes[0]) / max(len(sizes) - 1, 1)
     counted = _counted(points, sizes, asked, capacities)[..., None]
     reach = np.where(counted, 0.0, TAIL * np.hypot(deviation, WITHIN * spacing))  # (c', k, q)
@@ -211,6 +211,7 @@ def _height(misses: Array, points: Array, sizes: Array) -> float:
     """What predictions of runs that are held out, one at a time, miss beyond their interval: nine of ten shares are off
     by no more, relative to themselves."""
     known = np.flatnonzero(np.isfinite(misses).all(axis=1))
+    least = max(LEAST, MINOR * float(np.nanmax(misses)))
     off = [np.full(1, HEIGHT)]
     chosen = known[np.unique(np.linspace(0, len(known) - 1, HELD_OUT).round().astype(np.intp))] if len(known) else known
     for run in chosen if len(known) > FEWEST else ():
@@ -218,7 +219,7 @@ def _height(misses: Array, points: Array, sizes: Array) -> float:
         middle, low, high = _missed(misses[others], points[others], sizes, points[run : run + 1], sizes)[..., 0]
         error = misses[run] - middle
         beyond = np.sqrt(np.maximum(error**2 - np.where(error > 0, high - middle, middle - low) ** 2, 0.0))
-        off.append((beyond / np.maximum(middle, LEAST))[np.maximum(misses[run], middle) > LEAST])
+        off.append((beyond / np.maximum(middle, least))[np.maximum(misses[run], middle) > least])
     return max(HEIGHT, float(np.quantile(np.concatenate(off), 0.9)))
 
 
@@ -235,21 +236,28 @@ def _capacities(misses: Array, parts: Array, sizes: Array) -> Array:
     return np.array(rows)
 
 
-def _predicted(capacity: Array, inputs: Array, asked: Array, mass: Array) -> tuple[Array, Array]:
-    """ln K (k, q) at `asked` (k, m) and its deviation, from that of the runs (n, q) at `inputs` (n, m)."""
+def _predicted(capacity: Array, sizes: Array, inputs: Array, asked: Array, mass: Array) -> tuple[Array, Array]:
+    """ln K (k, q) at `asked` (k, m) and its deviation, from that of the runs (n, q) at `inputs` (n, m).
+
+    A run whose K is smaller or larger than all of the `sizes` (c,), logarithms, is a bound to what others say.
+    """
     growth, doubt = _growth(capacity, inputs, mass)  # (q, m), (q, m, m)
     step = asked[:, None] - inputs[None]  # (k, n, m)
-    each = capacity[None] + np.einsum("knm,qm->knq", step, growth)
+    moved = np.einsum("knm,qm->knq", step, growth)
+    each, known = capacity[None] + moved, np.isfinite(capacity)
     distance = np.sqrt((step**2).sum(axis=2))
     same = distance == 0
     weight = np.where(same.any(axis=1, keepdims=True), same, 1 / (NEAR + distance) ** 2)[..., None]
-    order = np.argsort(each, axis=1, kind="stable")
-    ranked = np.cumsum(np.take_along_axis(np.broadcast_to(weight, each.shape), order, axis=1), axis=1)
-    half = (ranked < ranked[:, -1:] / 2).sum(axis=1, keepdims=True)
-    median = np.take_along_axis(each, np.take_along_axis(order, half, axis=1), axis=1)
+    usual = _median(each, weight * known)
+    known = known & (weight > 0)
     with np.errstate(invalid="ignore"):
-        weight = weight * (np.abs(each - median) <= APART)
-    finite = np.isfinite(median[:, 0])
+        close = known & (np.abs(each - usual) <= APART)
+    # A run says against it whose K is not within the bound that it would be.
+    outside = np.where(capacity < 0, usual > sizes[0] + moved, usual < sizes[-1] + moved) & ~known & (weight > 0)
+    against = outside.sum(axis=1, keepdims=True) >= close.sum(axis=1, keepdims=True)
+    median = np.where(against, _median(each, weight * ~known), usual)
+    weight = weight * close
+    finite = np.isfinite(median[:, 0]) & weight.any(axis=1)
     total = np.where(finite, weight.sum(axis=1), 1.0)
     values = np.where(weight > 0, each, 0.0)
     mean = np.where(finite, (weight * values).sum(axis=1) / total, median[:, 0])
@@ -259,6 +267,14 @@ def _predicted(capacity: Array, inputs: Array, asked: Array, mass: Array) -> tup
     beyond = np.maximum(asked - inputs.max(axis=0), 0) + np.maximum(inputs.min(axis=0) - asked, 0)
     spread = spread + ((DRIFT * beyond) ** 2).sum(axis=1)[:, None]
     return mean, np.sqrt(np.where(finite, spread, 0.0))
+
+
+def _median(values: Array, weight: Array) -> Array:
+    """Weighted median (k, 1, q) over the runs of `values` (k, n, q)."""
+    order = np.argsort(values, axis=1, kind="stable")
+    ranked = np.cumsum(np.take_along_axis(np.broadcast_to(weight, values.shape), order, axis=1), axis=1)
+    half = (ranked < ranked[:, -1:] / 2).sum(axis=1, keepdims=True)
+    return np.take_along_axis(values, np.take_along_axis(order, half, axis=1), axis=1)
 
 
 def _growth(capacity: Array, inputs: Array, mass: Array) -> tuple[Array, Array]:
