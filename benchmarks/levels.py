@@ -28,14 +28,18 @@ MEASURED, OTHERS = "generic", ("broadwell-e5-2697v4", "milan-7713", "icelake-836
 LAUNCH = ("mpirun", "-n", "{ranks}", "./memory", "{size}")
 
 
-def simulate(folder: Path, sizes: tuple[int, ...], platform: str, into: str) -> None:
-    """Measure an experiment, where it is not yet."""
-    words = ["measure", "--ranks", "1", "--size", ",".join(map(str, sizes)), "--collector", "callgrind"]
-    command(folder, [*words, "--platform", platform, "-o", into, "--quiet", "--", *LAUNCH], AS_ROOT)
+def simulate(folder: Path, sizes: tuple[int, ...], platform: str, into: str, sample: str = "off") -> None:
+    """Measure an experiment, where it is not yet; in full unless it is the one that is learned from."""
+    words = ["measure", "--ranks", "1", "--size", ",".join(map(str, sizes)), "--sample", sample]
+    command(
+        folder,
+        [*words, "--collector", "callgrind", "--platform", platform, "-o", into, "--quiet", "--", *LAUNCH],
+        AS_ROOT,
+    )
 
 
 def judged(model: Model, folder: Path, sizes: tuple[int, ...]) -> pd.DataFrame:
-    """Of each value its error in percent, whether it is usable, and whether the interval holds it."""
+    """Of each value of a kernel of 1e5 instructions its error in percent, whether it is usable, and whether the interval holds it."""
     rows = []
     experiment = read(folder)
     for run in experiment.runs:
@@ -63,7 +67,7 @@ def run(settings: Settings) -> str:
     with folder_of(settings) as folder:
         words = ["mpicc", "-g", "-O1", "-o", str(folder / "memory"), str(SOURCE), "-lm"]
         subprocess.run(words, check=True, capture_output=True)
-        simulate(folder, SIZES, MEASURED, "memory.exp")
+        simulate(folder, SIZES, MEASURED, "memory.exp", "auto")
         fit = ["fit", "memory.exp", "--platform", MEASURED, "-o", "memory.model", "--all-kernels"]
         command(folder, [*fit, "--force", "--quiet"], AS_ROOT)
         model = Model.load(folder / "memory.model")

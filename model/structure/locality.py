@@ -13,6 +13,8 @@ served
 
     n = loads (m(C) - m(C')),    m(C) = the sum of all parts q with K(q) >= C.
 
+Loads that are the first of their line miss every cache; their share is the mean of those of the runs.
+
 The deviation of ln K is the scatter of what the runs predict, and half the distance of the simulated capacities.
 Source: Ding and Zhong, "Predicting whole-program locality through reuse distance analysis", PLDI 2003; as there the
 reuse distances of parts of the accesses are functions of the size of the data.
@@ -80,10 +82,12 @@ class Locality(Stored):
     capacities: Array  # (3,): bytes of the levels that are asked for
     height: Array  # (K,): half-width of what m(C) may be off by itself, relative to it
     line: float  # bytes of a line
+    moved: bool = False  # whether the capacities are those of another machine, whose sets differ
 
     def on(self, capacities: Array, line: float) -> Locality | None:
         """The same loads with caches of other capacities (3,); None where lines have another length."""
-        return replace(self, capacities=np.asarray(capacities, dtype=np.float64)) if line == self.line else None
+        capacities = np.asarray(capacities, dtype=np.float64)
+        return replace(self, capacities=capacities, moved=True) if line == self.line else None
 
     @property
     def keys(self) -> tuple[tuple[str, str], ...]:
@@ -135,16 +139,22 @@ class Locality(Stored):
         """Shares (3, 4, k) of one kernel's loads that each level serves, and what they may be less and more."""
         known = np.isfinite(self.misses[kernel]).all(axis=1)
         misses, runs = self.misses[kernel, known], self.points[known]
+        again, cold = misses - misses[:, -1:], misses[:, -1]
         pieces = [points[at : at + AT_ONCE] for at in range(0, len(points), AT_ONCE)]
-        missed = np.concatenate([_missed(misses, runs, self.sizes, each, self.capacities) for each in pieces], axis=2)
+        missed = [_missed(again, runs, self.sizes, each, self.capacities, self.moved) for each in pieces]
+        first, doubt = _cold(cold, runs, points)
         ends = np.ones((1, len(points)))
-        middle, low, high = (np.concatenate([ends, each, 0 * ends]) for each in missed)
+        middle, low, high = (np.concatenate([ends, each, 0 * ends]) for each in np.concatenate(missed, axis=2))
         off = self.height[kernel] * middle
-        off[1:-1] *= ~_counted(runs, self.sizes, points, self.capacities)
+        off[1:-1] *= ~_counted(runs, self.sizes, points, self.capacities, self.moved)
         off[0] = 0.0
         less, more = np.hypot(middle - low, off), np.hypot(high - middle, off)
         value = middle[:-1] - middle[1:]
         down, up = np.hypot(less[:-1], more[1:]), np.hypot(more[:-1], less[1:])
+        # What is loaded first misses all levels.
+        value[0], value[-1] = value[0] - first, value[-1] + first
+        down[[0, -1]], up[[0, -1]] = np.hypot(down[[0, -1]], doubt), np.hypot(up[[0, -1]], doubt)
+        value = np.maximum(value, 0.0)
         return np.array([value, np.minimum(down, value), up])
 
 
@@ -188,29 +198,40 @@ def _shares_of(experiment: Experiment, run: Run, first: float) -> pd.DataFrame:
     return shares.cummin(axis=1)
 
 
-def _missed(misses: Array, points: Array, sizes: Array, asked: Array, capacities: Array) -> Array:
+def _cold(cold: Array, points: Array, asked: Array) -> tuple[Array, Array]:
+    """Share (k,) of the loads that are the first of their line at `asked` (k, m), and its half-width, from those (n,)
+    of the runs at `points` (n, m)."""
+    distance = np.sqrt((np.log(asked[:, None] / points) ** 2).sum(axis=2))
+    same = distance == 0
+    weight = np.where(same.any(axis=1, keepdims=True), same, 1 / (NEAR + distance) ** 2)
+    weight = weight / weight.sum(axis=1, keepdims=True)
+    mean = weight @ cold
+    return mean, TAIL * np.sqrt((weight * (cold - mean[:, None]) ** 2).sum(axis=1))
+
+
+def _missed(misses: Array, points: Array, sizes: Array, asked: Array, capacities: Array, moved: bool = False) -> Array:
     """Shares (3, c', k) of the loads that miss `capacities` (c',) at `asked` (k, m), and the ends of their interval,
     from those (n, c) of runs at `points` (n, m) that miss the capacities `sizes` (c,)."""
     parts, mass = _parts(misses)
     held = _capacities(misses, parts, np.log(sizes))
     logs, deviation = _predicted(held, np.log(sizes), np.log(points), np.log(asked), mass)  # (k, q)
     spacing = np.log(sizes[-1] / sizes[0]) / max(len(sizes) - 1, 1)
-    counted = _counted(points, sizes, asked, capacities)[..., None]
+    counted = _counted(points, sizes, asked, capacities, moved)[..., None]
     reach = np.where(counted, 0.0, TAIL * np.hypot(deviation, WITHIN * spacing))  # (c', k, q)
     ends = np.log(capacities)[:, None, None]
     return np.array([(mass * (logs + shift * reach >= ends)).sum(axis=2) for shift in (0, -1, 1)])
 
 
-def _counted(points: Array, sizes: Array, asked: Array, capacities: Array) -> Mask:
-    """Which misses (c', k) a run counted."""
-    same = (asked[:, None] == points).all(axis=2).any(axis=1)
+def _counted(points: Array, sizes: Array, asked: Array, capacities: Array, moved: bool) -> Mask:
+    """Which misses (c', k) a run counted; none of caches that others than the simulated ones are (`moved`)."""
+    same = (asked[:, None] == points).all(axis=2).any(axis=1) & (not moved)
     return np.isin(capacities, sizes)[:, None] & same
 
 
 def _height(misses: Array, points: Array, sizes: Array) -> float:
     """What predictions of runs that are held out, one at a time, miss beyond their interval: nine of ten shares are off
     by no more, relative to themselves."""
-    known = np.flatnonzero(np.isfinite(misses).all(axis=1))
+    known, misses = np.flatnonzero(np.isfinite(misses).all(axis=1)), misses - misses[:, -1:]
     least = max(LEAST, MINOR * float(np.nanmax(misses)))
     off = [np.full(1, HEIGHT)]
     chosen = known[np.unique(np.linspace(0, len(known) - 1, HELD_OUT).round().astype(np.intp))] if len(known) else known
