@@ -39,7 +39,8 @@ def simulate(folder: Path, sizes: tuple[int, ...], platform: str, into: str, sam
 
 
 def judged(model: Model, folder: Path, sizes: tuple[int, ...]) -> pd.DataFrame:
-    """Of each value of a kernel of 1e5 instructions its error in percent, whether it is usable, and whether the interval holds it."""
+    """Of each value of kernels of 1e5 instructions its error in percent, whether it is usable, and whether the interval
+    holds it."""
     rows = []
     experiment = read(folder)
     for run in experiment.runs:
