@@ -51,6 +51,7 @@ class Breakdown:
     each: Mapping[str, Array]
     """mapping of str to (K, k): seconds per rank of each of :data:`PARTS` in each kernel; a kernel that calls MPI holds
     its messages' time."""
+    busiest: Array  # (k,): what the slowest rank takes over the sum of the kernels' times, as these were measured
     terms: Terms | None = None  # CPI, blocking factor and clock of the kernels that an equation describes
     others: Forecast | None = None  # seconds outside of all kernels and messages, one row; None where they are unknown
     exchanged: Exchanged | None = None  # times of operations and BF_comm; None where no network is described

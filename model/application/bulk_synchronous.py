@@ -155,7 +155,7 @@ class Application(Stored):
             predicted = self.runs.met(predicted, points, timed, self.pace)
             mixed = rows_of(predicted, index)
         predicted = self._cycles(predicted, mixed, timed, rows, times)
-        terms = terms_of(self.counted, times, self.resources, parts, mixed, timed)
+        terms = terms_of(self.counted, times, self.resources, parts, mixed, timed, asked.slowest)
         if self.cache is not None and terms is not None:
             predicted = self._opened(predicted, functions, points, predicted if share is None else share.said, terms)
         texts = methods(names, weights, laws.details(tuple(timed)))
@@ -186,9 +186,9 @@ class Application(Stored):
         at, counts = (
             (share.points, share.said) if share is not None and "time" in share.busiest else (points, predicted)
         )
-        uneven = self.imbalances if self.imbalances is not None and self.imbalances.held else None
-
-        slowest = None if uneven is None else partial(uneven.reaching, points=at)
+        uneven = self.imbalances
+        by_mean = uneven is not None and uneven.held and uneven.averaged
+        slowest = partial(uneven.reaching, points=at) if uneven is not None and by_mean else None
         return Asked(functions.fitted.parameters, points, functions.rows, predicted, counts, at, self.laws, slowest)
 
     def _cycles(

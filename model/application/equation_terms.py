@@ -17,6 +17,7 @@ import numpy as np
 from ranksight.core.arrays import Array, Mask, ratio
 from ranksight.core.units import whole
 from ranksight.model.kernel_time.counted import Counted, Times
+from ranksight.model.laws.asked import Slowest
 from ranksight.model.laws.stacking import places
 from ranksight.model.quantity import CENTRAL, Quantity
 from ranksight.model.resource.equation import Parts, Resources
@@ -64,11 +65,13 @@ def terms_of(
     parts: Parts | None,
     mixed: Forecast,
     timed: Mapping[str, int],
+    slowest: Slowest | None = None,
 ) -> Terms | None:
     """CPI, BF_mem and clock of every kernel that an equation describes; None where there is none.
 
     Where stalls were not counted, BF_mem is what brings the equation to the time of the mixture, `mixed`, a row each of
-    the kernels in `timed`.
+    the kernels in `timed`. `slowest`: where cycles are means over ranks and times those of the slowest, which has
+    that many more cycles at the same clock.
     """
     blocks = list[Terms]()
     if counted is not None and times is not None and counted.split.any():
@@ -76,7 +79,10 @@ def terms_of(
         names, method = tuple(counted.kernels[at] for at in rows), ("stalls counted",) * len(rows)
         shape = times.cpi.centre.shape
         centre, down, up = (np.broadcast_to(s, shape) for s in (times.clock.centre, times.clock.down, times.clock.up))
-        terms = (times.cpi, times.blocking, Quantity(centre, down, up))
+        rates = Quantity(centre, down, up)
+        if slowest is not None:
+            rates = rates.moved(np.log(slowest(counted.kernels)[0]))
+        terms = (times.cpi, times.blocking, rates)
         cpi, blocking, rate = (Forecast.of(term.rows(rows)) for term in terms)
         blocks.append(Terms(names, cpi, blocking, rate, np.ones(len(rows), dtype=bool), method, counted.latencies))
     if resources is not None and parts is not None:

@@ -58,9 +58,12 @@ def fit_application(
     units, series = None if steps is None else steps.units, sampled.series
     # What whole units make uneven is another at every number of ranks, and known already.
     by_rank = over_ranks in ("mean", "max") and units is None
-    imbalances = fit_imbalances(experiment, not means, series, whose == MEAN_OF_ALL, **each) if by_rank else None
+    averaged = cycles_over_ranks == "mean"
+    imbalances = (
+        fit_imbalances(experiment, not means, averaged, series, whose == MEAN_OF_ALL, **each) if by_rank else None
+    )
     slowest = None
-    if machine is not None and imbalances is not None and imbalances.held and cycles_over_ranks == "mean":
+    if machine is not None and imbalances is not None and imbalances.held and averaged:
         ratios = imbalances.slowest(imbalances.kernels, series.points)
         slowest = dict(zip(imbalances.kernels, ratios, strict=True))
     kernels = frozenset(series.kernels)

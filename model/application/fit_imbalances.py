@@ -37,12 +37,13 @@ MEASURES = ("instructions", "cycles", "time")
 
 
 def fit_imbalances(
-    experiment: Experiment, held: bool, times: Series, every: bool = False, **settings: Any
+    experiment: Experiment, held: bool, averaged: bool, times: Series, every: bool = False, **settings: Any
 ) -> Imbalances | None:
     """Learn the imbalance of each uneven kernel; None where ranks were not measured one by one.
 
     `held`: whether the kernels' times are those of their slowest ranks: these give the imbalance then, as it is a part
-    of them, where they are known by rank; otherwise the steadiest of :data:`MEASURES` does. `times`: with the kernels'
+    of them, where they are known by rank; otherwise the steadiest of :data:`MEASURES` does. `averaged`: whether cycles
+    are means over ranks. `times`: with the kernels'
     times, by which their imbalances weigh. `every`: whether means are over all ranks, and not over those that have a
     kernel. `**settings`: of :func:`ranksight.model.fitting.fit_series.fit_series`.
     """
@@ -88,7 +89,7 @@ def fit_imbalances(
     classes = fit_classes(experiment.parameters, np.array(places), values, tuple(chosen), **settings)
     known = [share for share in shares if share == share]
     together = float(np.clip(np.median(known), 0.0, 1.0)) if known else 1.0
-    return Imbalances(classes, seen, held, together, lines)
+    return Imbalances(classes, seen, held, averaged, together, lines)
 
 
 def _weights(series: Series) -> dict[tuple[float, ...], dict[str, float]]:

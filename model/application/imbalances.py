@@ -50,6 +50,7 @@ class Imbalances(Stored):
     classes: RankClasses  # of K uneven kernels
     seen: Array  # (K, 2): smallest and largest ratio measured
     held: bool  # whether the kernels' times are those of their slowest ranks, and hold the imbalance
+    averaged: bool  # whether cycles are means over ranks
     together: float = 1.0
     """The part of the kernels' imbalances that fell on one rank, the median over runs: near 0 where kernels hold the
     waiting for others."""

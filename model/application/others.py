@@ -173,19 +173,19 @@ def _places(points: Array, nodes: Array, rest: Array, begins: tuple[float, ...])
     return np.column_stack([points, *beyond, nodes, np.maximum(np.nan_to_num(rest), np.finfo(float).tiny)])
 
 
-def fit_others(series: Series, factor: Array, messages: Array, domains: Domains | None = None) -> Others | None:
+def fit_others(
+    series: Series, wall: Array, factor: Array, messages: Array, domains: Domains | None = None
+) -> Others | None:
     """Learn T_others.
 
-    None where the program's time or its kernels' was not measured, or kernels take longer than the program. `factor`
-    (n,): slowest rank over the mean at each configuration, where times are means over ranks; 1 where they are not.
-    `messages` (n,): seconds of messages that no kernel's time holds. `domains`: how ranks fill nodes.
+    None where the program's time or its kernels' was not measured in one run, or kernels take longer than the program.
+    `wall` (n, r): seconds of the program in the runs of `series`. `factor` (n,): slowest rank over the sum of the
+    kernels' times at each configuration. `messages` (n,): seconds of messages that no kernel's time holds. `domains`:
+    how ranks fill nodes.
     """
-    rows = [at for at, name in enumerate(series.metrics) if name == "time"]
-    walls = [at for at in rows if series.kernels[at] == WHOLE]
-    parts = [at for at in rows if series.kernels[at] != WHOLE]
-    if not walls or not parts:
+    parts = [at for at, (kernel, name) in enumerate(series.keys) if name == "time" and kernel != WHOLE]
+    if not parts:
         return None
-    wall = series.values[walls[0]]
     kernels = series.values[parts]
     usual = np.nanmax(np.nanmedian(kernels, axis=2), axis=1)
     complete = np.where(np.isfinite(kernels), usual[:, None, None], 0.0).sum(axis=0) >= COMPLETE * usual.sum()

@@ -52,7 +52,8 @@ def program_time(
     names = functions.fitted.parameters
     ranks = points[:, names.index("ranks")] if "ranks" in names else np.full(len(points), np.inf)
     busiest = _busiest(equation, refined, timed, points, np.maximum(ranks, 1.0))
-    each = _seconds(equation, refined, timed, place, points, np.exp(busiest.centre))
+    slowest = np.exp(busiest.centre)
+    each = _seconds(equation, refined, timed, place, points, slowest)
     total = product([total, busiest])
     if messages is not None and equation.communication is not None:
         np.add.at(each["communication"], [place[name] for name in callers], messages.value)
@@ -72,7 +73,7 @@ def program_time(
     if equation.sharing is not None and not between_nodes:
         codes, reasons = equation.sharing.without_far(points, summed.status[0], summed.reason[0])
         summed = replace(summed, status=codes[None], reason=reasons[None])
-    return Breakdown(summed, kernels, each, refined.terms, others, exchanged, refined.taken)
+    return Breakdown(summed, kernels, each, slowest, refined.terms, others, exchanged, refined.taken)
 
 
 def _rows(timed: Mapping[str, int]) -> Index:

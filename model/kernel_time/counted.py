@@ -62,14 +62,6 @@ class Counted(Stored):
     composed: Composed | None = None  # CPI_exec and BF_mem of kernels whose loads were counted and stalls were not
     fitted: PerWork | None = None  # cycles of these r kernels by their composed work
 
-    def __post_init__(self) -> None:
-        # Up to version 4 of the file stalls were learned by the waiting of three compositions, the best one first.
-        if self.stall is not None and f"{WAITING} 0" in self.stall.names:
-            best = [at for at, name in enumerate(self.stall.names) if not name.endswith((" 1", " 2"))]
-            names = tuple(self.stall.names[at].removesuffix(" 0") for at in best)
-            stall = PerWork(names, self.stall.prior[best], tuple(self.stall.rates[at] for at in best))
-            object.__setattr__(self, "stall", stall)
-
     def placed(self, placement: str | None, ranks_per_node: int | None) -> Counted:
         """The same kernels with ranks placed in another way."""
         domains = self.where.domains

@@ -44,8 +44,6 @@ APPENDED = 1e60
 """Diagonal of rows appended to a covariance: above any square of a value over its variance."""
 FEW = 10
 """Rows of a covariance up to which many are factored together."""
-ABSENT = 1e-12
-"""Share of hypotheses that an older file does not know."""
 LEADING = 12
 """Hypotheses of largest weight that a kernel's rate is predicted by."""
 
@@ -60,12 +58,6 @@ class Rates(Stored):
     variants: tuple[tuple[bool, ...], ...]  # sets of coordinates that may act
     common: Array | None = None  # (h,)
     """Shares of the hypotheses among kernels, where these rates are of some of them only, or a file holds it."""
-
-    def __post_init__(self) -> None:
-        # Files of earlier versions hold no rates that level off.
-        fewer = 0 if self.common is None else len(self.grid.prior) - len(self.common)
-        if self.common is not None and fewer == int((self.grid.knee > 0).sum()):
-            object.__setattr__(self, "common", np.append(self.common, np.full(fewer, ABSENT)))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data with the prevalence of the hypotheses, which some kernels alone do not show."""

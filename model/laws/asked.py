@@ -32,7 +32,7 @@ class Asked:
     counts: Forecast  # the same where counts are taken: of the busiest rank, where work comes in whole units
     work_points: Array  # (k, m): those configurations
     fits: Fits
-    slowest: Slowest | None = None  # where times are those of slowest ranks
+    slowest: Slowest | None = None  # where times are those of slowest ranks and cycles are means
 
     @property
     def timed(self) -> tuple[str, ...]:

@@ -94,7 +94,6 @@ def fit_resources(
         _trend(series, [part for part in parts if not part.steady], **settings),
         tuple(part.evidence for part in parts),
         spread=np.array([part.spread for part in parts]),
-        means=slowest is not None,
     )
 
 

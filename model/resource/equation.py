@@ -81,7 +81,6 @@ class Resources(Stored):
     spread: Array = field(default_factory=lambda: np.zeros(0))  # (s,)
     """Standard deviation of the logarithm of a kernel's cycles per instruction, where that was not measured but is
     taken from the rest of the program; 0 where it was."""
-    means: bool = False  # whether counted cycles are means over ranks where times are those of the slowest rank
 
     def __post_init__(self) -> None:
         if not len(self.spread):
@@ -99,8 +98,8 @@ class Resources(Stored):
 
     @property
     def averaged(self) -> Mask:
-        """Whether the equation gives a kernel's time on the mean rank and not on the slowest, (s,)."""
-        return np.array([self.means and text.endswith(BY_CYCLES) for text in self.evidence], dtype=bool)
+        """Whether the equation gives a kernel's time on those ranks whose cycles were counted, (s,)."""
+        return np.array([text.endswith(BY_CYCLES) for text in self.evidence], dtype=bool)
 
     def parts(self, points: Array, counts: Forecast, rows: Mapping[tuple[str, str], int]) -> Parts:
         """Time of each kernel at `points` (k, m), and what it is made of.

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ranksight.comm.waiting import shares_cores
 from ranksight.core.arrays import Array
 from ranksight.core.experiment import WHOLE
 from ranksight.core.mpi import communicates
@@ -107,14 +108,29 @@ def learn_others(statement: Statement, measured: Measured, growth: Growth, appli
     """Learn what the program takes outside of its kernels and messages, where its own time was measured."""
     series = measured.series
     keys = set(series.keys)
-    if (WHOLE, "time") not in keys or sum(name == "time" for _, name in keys) < 2:
+    wall = _program_time(measured)
+    if wall is None or not any(name == "time" and kernel != WHOLE for kernel, name in keys):
         return application
-    parts = draft(measured, growth, application).breakdown(series.points).parts
+    drafted = draft(measured, growth, application).breakdown(series.points)
     # A kernel that is MPI's has the time of messages itself.
     separate = not any(communicates(kernel) for kernel, name in keys if name == "time")
-    messages = parts["communication"] if separate else np.zeros(len(series.points))
-    kernels = sum((seconds for name, seconds in parts.items() if name not in ("communication", "imbalance", "others")))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        factor = np.nan_to_num(1 + parts["imbalance"] / kernels, nan=1.0)
-    others = fit_others(series, factor, np.nan_to_num(messages), statement.domains)
+    messages = np.nan_to_num(drafted.parts["communication"]) if separate else np.zeros(len(series.points))
+    others = fit_others(series, wall, np.nan_to_num(drafted.busiest, nan=1.0), messages, statement.domains)
     return application if others is None else replace(application, others=others)
+
+
+def _program_time(measured: Measured) -> Array | None:
+    """Seconds (n, r) of the whole program; None where they were not measured.
+
+    What the clock says of a program whose ranks had to wait for cores is the scheduler's, and is left out.
+    """
+    series = measured.series
+    rows = {name: at for at, (kernel, name) in enumerate(series.keys) if kernel == WHOLE}
+    if "time" in rows:
+        return np.asarray(series.values[rows["time"]])
+    if "wall_time" not in rows:
+        return None
+    experiment, names = measured.experiment, measured.experiment.parameters
+    crowded = {run.point(names) for run in experiment.runs if shares_cores(run, experiment.table(run, "counters"))}
+    shared = np.array([tuple(point) in crowded for point in series.points.tolist()])
+    return np.where(shared[:, None], np.nan, series.values[rows["wall_time"]])

@@ -75,7 +75,7 @@ def evidence(machine: Ceilings) -> Callable[..., Evidence]:
             kernels,
             ("ranks",),
             np.array(ranks, dtype=float)[:, None],
-            Breakdown(total, kernels, dict.fromkeys(PARTS, zero)),
+            Breakdown(total, kernels, dict.fromkeys(PARTS, zero), np.ones(k)),
             time,
             uneven,
             sent,

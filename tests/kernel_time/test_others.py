@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
+import pandas as pd
 import pytest
 
-from ranksight.core.experiment import WHOLE
+from ranksight.core.experiment import WHOLE, Experiment, Run
 from ranksight.model.application.others import fit_others
+from ranksight.model.fit import fit
 from ranksight.model.series.computation import RUNNING
 from ranksight.model.series.domains import Domains
 from ranksight.model.series.reducing import Series
@@ -25,7 +29,7 @@ def test_a_launch_that_hardly_grows_in_the_runs_is_inside_and_above_zero(slope: 
         kernel = 0.6 / RANKS * np.exp(noise[0])
         times = np.stack([kernel + (0.09 + slope * RANKS) * np.exp(noise[1]), kernel])
         series = Series(("ranks",), RANKS, times, kernels=(WHOLE, "solve"), metrics=("time", "time"))
-        others = fit_others(series, np.ones(len(RANKS)), np.zeros(len(RANKS)))
+        others = fit_others(series, series.values[0], np.ones(len(RANKS)), np.zeros(len(RANKS)))
         assert others is not None
         said = others.at(FAR, np.full(1, 1e-3))
         low, high = said.lower[0, 0], said.upper[0, 0]
@@ -48,7 +52,7 @@ def test_noise_of_the_program_leaves_growth_its_doubt(name: str, truth: tuple[fl
         kernels = 5 / ranks[:, None]
         wall = kernels + constant + slope * ranks[:, None]
         series = Series(("ranks",), ranks[:, None], np.stack([wall, kernels]) * noise, (WHOLE, "k"), ("time", "time"))
-        others = fit_others(series, np.ones(len(ranks)), np.zeros(len(ranks)))
+        others = fit_others(series, series.values[0], np.ones(len(ranks)), np.zeros(len(ranks)))
         if others is None:  # noise puts the kernels above the program
             continue
         answered += 2
@@ -67,7 +71,7 @@ def test_waiting_that_shows_from_some_node_on_goes_on_from_there() -> None:
         ("ranks",), 24 * nodes[:, None], np.stack([running + waiting, running])[..., None], (WHOLE, RUNNING),
         ("time", "time"),
     )  # fmt: skip
-    others = fit_others(series, np.ones(4), np.zeros(4), Domains(12, 2, 24))
+    others = fit_others(series, series.values[0], np.ones(4), np.zeros(4), Domains(12, 2, 24))
     assert others is not None
     answer = others.at(24 * asked[:, None], 2400 / asked, 24 * asked)
     true = 15 * asked
@@ -75,3 +79,35 @@ def test_waiting_that_shows_from_some_node_on_goes_on_from_there() -> None:
     assert ((answer.lower[0] < true) & (true < answer.upper[0])).all()
     read = others.from_dict(others.to_dict()).at(24 * asked[:, None], 2400 / asked, 24 * asked)
     assert read.value[0] == pytest.approx(answer.value[0])
+
+
+@pytest.mark.parametrize("late", [0.0, 0.3])
+@pytest.mark.parametrize("name", ["time", "wall_time"])
+def test_the_clock_of_the_whole_program_shows_what_is_outside(tmp_path: Path, name: str, late: float) -> None:
+    """One rank works longer by a part of it: its time is the kernel's already, whatever the program's is named."""
+    experiment = Experiment.create(tmp_path / "e", "solver", ["ranks"])
+    for ranks in (4, 8, 12, 16, 32):
+        own = 10 / ranks * np.r_[1 + late, np.ones(ranks - 1)]
+        each = {"rank": np.arange(ranks)}
+        whole = pd.DataFrame({"kernel": WHOLE, **each, name: own.max() + 0.5})
+        experiment.add(
+            Run({"ranks": ranks}), pd.concat([whole, pd.DataFrame({"kernel": "solve", **each, "time": own})])
+        )
+    program = fit(experiment).breakdown(np.array([[128.0]]))
+    assert program.others is not None
+    assert program.others.value[0, 0] == pytest.approx(0.5, rel=0.02)
+    assert program.total.value[0, 0] == pytest.approx(10 / 128 * (1 + late) + 0.5, rel=0.03)
+
+
+def test_waiting_for_cores_is_not_outside_of_the_kernels(tmp_path: Path) -> None:
+    """Eight ranks on four cores: the clock holds the scheduler's waiting, kernels' processor time does not."""
+    experiment = Experiment.create(tmp_path / "e", "solver", ["ranks"])
+    for ranks in (1, 2, 3, 4, 8):
+        own, crowd = 10 / ranks, max(1.0, ranks / 4)
+        of_whole = {"kernel": WHOLE, "rank": np.arange(ranks), "wall_time": crowd * own + 0.5}
+        of_kernel = {"kernel": "solve", "rank": np.arange(ranks), "time": own}
+        table = pd.concat([pd.DataFrame(of_whole), pd.DataFrame(of_kernel)])
+        experiment.add(Run({"ranks": ranks}, environment={"cores": "4"}), table)
+    program = fit(experiment).breakdown(np.array([[4.0], [16.0]]))
+    assert program.others is not None
+    assert program.others.value[0] == pytest.approx([0.5, 0.5], rel=0.02)

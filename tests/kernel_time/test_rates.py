@@ -99,12 +99,3 @@ def test_a_rate_between_two_constants_levels_off(height: float, middle: float) -
     expected = float(rate(far)[0, 0])
     assert abs(mean - expected) < 0.75 * abs(other - expected)
     assert abs(mean - expected) < 2 * deviation
-
-
-def test_files_that_know_no_rates_that_level_off_give_the_same_answers() -> None:
-    inputs = np.linspace(0.0, 4.0, 6)[:, None]
-    rates = Rates(inputs, 0.2 * inputs.T, np.full((1, 6), 0.01), ((True,),))
-    earlier = rates.grid.prior[rates.grid.knee == 0]
-    read = replace(rates, common=earlier / earlier.sum())
-    assert read.prevalence.shape == rates.grid.prior.shape
-    assert read.at(np.array([[8.0]]))[0][0, 0] == pytest.approx(1.6, rel=0.02)

@@ -111,7 +111,7 @@ def _broken(total: float, communication: float, spread: float = 0.01) -> Breakdo
     value, none = np.array([[total]]), np.array([[0]])
     said = Forecast(value, value * (1 - spread), value * (1 + spread), none, np.array([[""]], dtype=object), value)
     each = {name: np.array([[communication if name == "communication" else 0.0]]) for name in PARTS}
-    return Breakdown(said, ("kernel",), each)
+    return Breakdown(said, ("kernel",), each, np.ones(1))
 
 
 def test_why_two_answers_part(tmp_path: Path) -> None:
