@@ -51,7 +51,8 @@ def learn_growth(statement: Statement, measured: Measured) -> Growth:
     functions = structured(
         experiment, series, fitted, lambda run: experiment.table(run, "counters"), stated, True, **search
     )
-    functions = replace(functions, locality=learn_locality(experiment, series))
+    if "loads" in series.metrics:
+        functions = replace(functions, locality=learn_locality(experiment, series))
     return Growth(functions, shares, correlation, stated, _staircase(statement, measured))
 
 
