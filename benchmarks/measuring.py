@@ -38,6 +38,7 @@ def run(settings: Settings) -> str:
         raise Skipped("no MPI, or no valgrind")
     from ranksight.examples.build import build
 
+    before_all = os.getloadavg()[0]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         heat = str(build("heat", folder))
@@ -67,7 +68,8 @@ def run(settings: Settings) -> str:
         command = [heat, "--n", "16", "--steps", "20" if settings.quick else "100"]
         seconds = [_measure(few, command, "auto", "12", "auto"), _measure(every, command, "auto", "12")]
         errors += [["bundled, 12 ranks by class", *line] for line in _errors(few, every)]
-        saved = f"Processor time with ranks by class over that with all ranks: {seconds[0] / seconds[1]:.2f}."
+        load = f"At a load of {before_all:.1f} to {os.getloadavg()[0]:.1f} processes, of which waiting ranks are some."
+        saved = f"{load} Processor time with ranks by class over that with all ranks: {seconds[0] / seconds[1]:.2f}."
         left = "" if settings.quick else _left(folder / "left", [heat, "--n", "{size}", "--steps", "200"])
         cost = markdown(["program", "plain run, CPU s", "part, times it", "all, times it"], rows)
         head = ["program", "metric", "values", "median, %", "largest, %"]
