@@ -1,10 +1,11 @@
 """What simulated counts cost, and how far those of a part of a run, or of some of its ranks, are from those of all.
 
-The bundled program, one that converges (``converging.c``), and LAMMPS where it is installed, on two ranks. The cost is
-processor time of ``ranksight measure --collector callgrind`` over the mean of the plain runs before and after it. The
-time left is what a campaign would print at a quarter of its runs, over the time that it then took. Kernels are those of
-1 % of a rank's instructions; loads of a level count where they are a thousandth of the kernel's loads. Ranks by class
-are those of the bundled program on 12 ranks, which a grid of 3 x 2 x 2 places at its corners and between them.
+The bundled program, one that converges (``converging.c``), and LAMMPS where it is installed, on one rank, which waits
+for no other: waiting takes as much processor time as the machine is busy. The cost is processor time of ``ranksight
+measure --collector callgrind`` over the mean of the plain runs before and after it. The time left is what a campaign
+would print at a quarter of its runs, over the time that it then took. Kernels are those of 1 % of a rank's
+instructions; loads of a level count where they are a thousandth of the kernel's loads. Ranks by class are those of the
+bundled program on 12 ranks, which a grid of 3 x 2 x 2 places at its corners and between them.
 """
 
 from __future__ import annotations
@@ -51,14 +52,15 @@ def run(settings: Settings) -> str:
             programs["converging, 683 turns"] = [str(folder / "converging"), "400", "0.001"]
         if not settings.quick and shutil.which("lmp") is not None:
             (folder / "in.melt").write_text(MELT.replace("20", "6"), encoding="ascii")
-            variables = ["-var", "steps", "200", "-var", "x", "1"]
-            programs["LAMMPS, 200 steps"] = ["lmp", "-in", str(folder / "in.melt"), "-log", "none", *variables]
+            variables = ["-var", "steps", "1000", "-var", "x", "1"]
+            programs["LAMMPS, 1,000 steps"] = ["lmp", "-in", str(folder / "in.melt"), "-log", "none", *variables]
         rows: list[list[object]] = []
         errors: list[list[object]] = []
         for at, (title, command) in enumerate(programs.items()):
-            before, part = _seconds([*_RANKS, *command]), folder / f"part{at}"
+            alone = [*_RANKS[:-1], "1", *command]
+            before, part = _seconds(alone), folder / f"part{at}"
             spent = _measure(part, command, "auto")
-            plain = (before + _seconds([*_RANKS, *command])) / 2
+            plain = (before + _seconds(alone)) / 2
             row: list[object] = [title, plain, spent / plain, ""]
             if "2000" not in title:
                 row[3] = _measure(folder / f"whole{at}", command, "off") / plain
@@ -68,7 +70,7 @@ def run(settings: Settings) -> str:
         command = [heat, "--n", "16", "--steps", "20" if settings.quick else "100"]
         seconds = [_measure(few, command, "auto", "12", "auto"), _measure(every, command, "auto", "12")]
         errors += [["bundled, 12 ranks by class", *line] for line in _errors(few, every)]
-        load = f"At a load of {before_all:.1f} to {os.getloadavg()[0]:.1f} processes, of which waiting ranks are some."
+        load = f"At a load of {before_all:.1f} to {os.getloadavg()[0]:.1f} processes."
         saved = f"{load} Processor time with ranks by class over that with all ranks: {seconds[0] / seconds[1]:.2f}."
         left = "" if settings.quick else _left(folder / "left", [heat, "--n", "{size}", "--steps", "200"])
         cost = markdown(["program", "plain run, CPU s", "part, times it", "all, times it"], rows)
@@ -85,7 +87,7 @@ def _seconds(command: Sequence[str]) -> float:
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
-def _measure(folder: Path, command: Sequence[str], sample: str, ranks: str = "2", by_class: str = "off") -> float:
+def _measure(folder: Path, command: Sequence[str], sample: str, ranks: str = "1", by_class: str = "off") -> float:
     part = ["--sample", sample, "--sample-ranks", by_class]
     options = ["--collector", "callgrind", *part, "-q", "--ranks", ranks, "-o", str(folder)]
     launch = [*_RANKS[:-1], "{ranks}", *command]
