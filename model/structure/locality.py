@@ -47,6 +47,8 @@ TABLE = "cache_sizes"
 """Table of a run: ``kernel``, ``rank``, ``bytes`` and ``load_misses`` of a last level of that size."""
 FEWEST = 2
 """Runs of which locality is learned."""
+MOST = 64
+"""Cache sizes of a run, at most."""
 PARTS = 128
 """Parts that the loads of a kernel are divided into, at most."""
 NEAR = 0.1
@@ -130,7 +132,8 @@ class Locality(Stored):
         shapes = self.points.shape == (n, len(self.parameters)) and self.sizes.shape == (c,) and c > 1 and n > 0
         numbers = bool((self.points > 0).all() and (np.diff(self.sizes) > 0).all() and self.sizes[:1].min() > 0)
         shares = self.misses[np.isfinite(self.misses)]
-        known = bool(np.isfinite(self.misses).all(axis=2).any(axis=1).all() and ((shares >= 0) & (shares <= 1)).all())
+        whole = np.asarray(np.isfinite(self.misses).all(axis=2))
+        known = bool(whole.any(axis=1).all() and ((shares >= 0) & (shares <= 1)).all())
         rest = len(self.kernels) == len(self.height) == k and self.capacities.shape == (3,)
         positive = bool((self.capacities > 0).all() and (self.height >= 0).all() and self.line > 0)
         return shapes and rest and numbers and known and positive
@@ -161,7 +164,7 @@ class Locality(Stored):
 def learn_locality(experiment: Experiment, series: Series) -> Locality | None:
     """The locality of the kernels of `series` whose runs counted misses by cache size; None where none did."""
     capacities = _CAPACITIES.search(series.provenance.get("loads_l2", ""))
-    runs = [run for run in experiment.runs if experiment.columns(run, TABLE)] if capacities else []
+    runs = [run for run in experiment.runs if _counts(experiment, run)] if capacities else []
     rows = series.rows
     kernels = [kernel for kernel, name in rows if name == "loads" and all((kernel, level) in rows for level in LEVELS)]
     if capacities is None or len(runs) < FEWEST or not kernels:
@@ -174,7 +177,7 @@ def learn_locality(experiment: Experiment, series: Series) -> Locality | None:
     same = np.array([np.array_equal(table.columns, tables[0].columns) for table in tables])
     same &= (np.isfinite(points) & (points > 0)).all(axis=1)
     misses = np.array([table.reindex(kernels).to_numpy() for table, yes in zip(tables, same, strict=True) if yes])
-    if same.sum() < FEWEST or not (np.diff(levels) >= 0).all():
+    if same.sum() < FEWEST or not 1 < len(sizes) <= MOST or not (np.diff(levels) >= 0).all():
         return None
     misses, points = misses.swapaxes(0, 1), points[same]
     known = np.isfinite(misses).all(axis=2).sum(axis=1) >= FEWEST
@@ -185,14 +188,20 @@ def learn_locality(experiment: Experiment, series: Series) -> Locality | None:
     return Locality(series.parameters, names, points, sizes, misses[known], levels, height, line)
 
 
+def _counts(experiment: Experiment, run: Run) -> bool:
+    """Whether a run has loads and their misses by cache size."""
+    counted = {"loads", "loads_l1"} <= set(experiment.columns(run, "counters"))
+    return counted and {"kernel", "bytes", "load_misses"} <= set(experiment.columns(run, TABLE))
+
+
 def _shares_of(experiment: Experiment, run: Run, first: float) -> pd.DataFrame:
     """Shares of the loads of all ranks that miss each capacity, kernels by bytes, the `first` level's in front."""
     counters, table = experiment.table(run, "counters", ["kernel", "loads", "loads_l1"]), experiment.table(run, TABLE)
     assert counters is not None
     assert table is not None
     loads = counters.groupby("kernel", observed=True)[["loads", "loads_l1"]].sum()
-    missed = table.pivot_table("load_misses", "kernel", "bytes", "sum", observed=True)
-    missed = missed[[size for size in missed.columns if size > first]].reindex(loads.index)
+    missed = table.groupby(["kernel", "bytes"], observed=True)["load_misses"].sum(min_count=1).unstack()
+    missed = missed.loc[:, missed.columns.to_numpy(dtype=np.float64) > first].reindex(loads.index)
     missed.insert(0, first, loads["loads"] - loads["loads_l1"])
     shares = missed.div(loads["loads"].where(loads["loads"] > 0), axis=0).clip(0.0, 1.0)
     return shares.cummin(axis=1)
@@ -225,7 +234,7 @@ def _missed(misses: Array, points: Array, sizes: Array, asked: Array, capacities
 def _counted(points: Array, sizes: Array, asked: Array, capacities: Array, moved: bool) -> Mask:
     """Which misses (c', k) a run counted; none of caches that others than the simulated ones are (`moved`)."""
     same = (asked[:, None] == points).all(axis=2).any(axis=1) & (not moved)
-    return np.isin(capacities, sizes)[:, None] & same
+    return np.asarray(np.isin(capacities, sizes)[:, None] & same)
 
 
 def _height(misses: Array, points: Array, sizes: Array) -> float:

@@ -133,3 +133,22 @@ def test_a_model_answers_between_its_sizes_and_on_another_machine(tmp_path: Path
     truth = 3 * 200**2 * (at_random(200.0, LEVEL[0]) - at_random(200.0, np.array(1 << 18)))
     assert elsewhere["value"].iloc[0] == pytest.approx(truth, rel=0.05)
     assert elsewhere["status"].iloc[0] == "ok"
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        pd.DataFrame({"kernel": ["k"], "rank": [0]}),
+        pd.DataFrame({"kernel": "k", "rank": 0, "bytes": [65536, 131072], "load_misses": np.nan}),
+        pd.DataFrame({"kernel": "other", "rank": 0, "bytes": [65536, 131072], "load_misses": 1.0}),
+        pd.DataFrame({"kernel": "k", "rank": 0, "bytes": [-1, 0], "load_misses": 1e300}),
+    ],
+)
+def test_tables_of_others_are_no_locality(table: pd.DataFrame, tmp_path: Path) -> None:
+    made_up = Experiment.create(tmp_path / "e", "made-up", ["ranks"])
+    for ranks in (1.0, 2.0, 4.0):
+        counters = pd.DataFrame({"kernel": "k", "rank": [0], "loads": 100.0, "loads_l1": 90.0, "loads_l2": 10.0})
+        counters = counters.assign(loads_l3=0.0, loads_mem=0.0)
+        run = Run({"ranks": ranks}, 0, "callgrind", provenance=dict.fromkeys(counters.columns[2:], CACHES))
+        made_up.add(run, counters, tables={"cache_sizes": table})
+    assert fit(made_up, platform=None).functions.locality is None
