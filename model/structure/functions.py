@@ -251,7 +251,7 @@ class Functions(Stored):
         key = self.fitted.keys[i]
         if self.iterations is not None and self.per_call is not None and key in self.iterations.rows:
             return self.iterations.formula(self.iterations.rows[key], self.per_call.formula(self.per_call.rows[key]))
-        if self.locality is not None and key in self.locality.keys:
+        if self.locality is not None and self.locality.knows(*key):
             return self.locality.formula(key[1])
         for law in (self.late, self.laws, self.neighbours):
             if law is not None and key in law.rows:

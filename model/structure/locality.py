@@ -96,6 +96,10 @@ class Locality(Stored):
         """Kernel and metric of each row of :meth:`predict`."""
         return tuple((kernel, level) for kernel in self.kernels for level in LEVELS)
 
+    def knows(self, kernel: str, metric: str) -> bool:
+        """Whether a metric is answered."""
+        return metric in LEVELS and kernel in self.kernels
+
     def formula(self, level: str) -> str:
         """Loads of a level as people read them."""
         held = [format_si(float(size), "B") for size in self.capacities]
