@@ -71,6 +71,8 @@ def run(settings: Settings) -> str:
         seconds = [_measure(few, command, "auto", "12", "auto"), _measure(every, command, "auto", "12")]
         errors += [["bundled, 12 ranks by class", *line] for line in _errors(few, every)]
         load = f"At a load of {before_all:.1f} to {os.getloadavg()[0]:.1f} processes."
+        if any("LAMMPS" in title for title in programs):
+            load += " LAMMPS on one rank makes no MPI calls within its steps, and is simulated in full."
         saved = f"{load} Processor time with ranks by class over that with all ranks: {seconds[0] / seconds[1]:.2f}."
         left = "" if settings.quick else _left(folder / "left", [heat, "--n", "{size}", "--steps", "200"])
         cost = markdown(["program", "plain run, CPU s", "part, times it", "all, times it"], rows)
