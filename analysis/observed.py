@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from ranksight.analysis.diagnosis.balance import observe_balance, observe_teams
-from ranksight.analysis.diagnosis.ceilings import Ceilings
-from ranksight.analysis.diagnosis.counted import Counted
-from ranksight.analysis.diagnosis.evidence import served
-from ranksight.core.arrays import Array
 from ranksight.core.errors import InsufficientError
 from ranksight.core.experiment import Experiment
 from ranksight.model.fit import OBSERVERS
-from ranksight.model.resource.equation import LEVELS, Machine
 from ranksight.model.series.reducing import Series
-from ranksight.model.series.reduction import reduce
-from ranksight.platforms import Platform, load
+from ranksight.platforms import load
+
+if TYPE_CHECKING:
+    from ranksight.model.resource.equation import Machine
+    from ranksight.platforms import Platform
 
 
 @OBSERVERS.register("diagnosis")
@@ -39,12 +35,9 @@ def observe(
     """
     observed: dict[str, Any] = {}
     if platform is not None:
-        ceilings = Ceilings.of(platform) if machine is None else Ceilings.of(platform).at(machine.frequency)
-        observed["ceilings"] = ceilings.to_dict()
-        if minimum_wait := _minimum_wait(series, ceilings):
-            observed["minimum_wait"] = minimum_wait
-        if (counted := Counted.of(series)).rows:
-            observed["counted"] = counted.to_dict()
+        from ranksight.analysis.diagnosis.machine_observed import observe_machine
+
+        observed |= observe_machine(series, platform, machine)
     if balance := observe_balance(experiment):
         observed["balance"] = balance
     if teams := observe_teams(experiment):
@@ -73,27 +66,3 @@ def phases_of(
         return analyse(experiment, platform or load("generic"), clock="measured").pet.to_dict()
     except InsufficientError as error:
         return {"missing": str(error)}
-
-
-def _minimum_wait(series: Series, ceilings: Ceilings) -> dict[str, float]:
-    """Least cycles an instruction that what L2, L3 and memory serve may take, of each kernel counted."""
-    rows = series.rows
-    values = reduce(series.values, "median", axis=2)
-    waits: dict[str, float] = {}
-    for kernel in dict.fromkeys(series.kernels):
-        counts = [(at, rows[kernel, name]) for at, name in enumerate(LEVELS) if at and (kernel, name) in rows]
-        if not counts or (kernel, "instructions") not in rows:
-            continue
-        counted = values[rows[kernel, "instructions"]]
-        stores = served(*(_values(values, rows.get((kernel, f"store_misses_l{level}"))) for level in (1, 2, 3)))
-        longest = ceilings.latency[1:] * ceilings.longest
-        waiting = np.sum([(_values(values, row) + stores[at - 1]) * longest[at - 1] for at, row in counts], axis=0)
-        known = counted > 0
-        if known.any():
-            waits[kernel] = float((waiting[known] / counted[known]).min())
-    return waits
-
-
-def _values(values: Array, row: int | None) -> Array:
-    """A metric at each configuration; 0 where it was not counted."""
-    return np.zeros(values.shape[1]) if row is None else np.nan_to_num(values[row])

@@ -1,9 +1,11 @@
 """What simulated counts cost, and how far those of a part of a run, or of some of its ranks, are from those of all.
 
-The bundled program, and LAMMPS where it is installed, on two ranks. The cost is processor time of ``ranksight measure
---collector callgrind`` over that of the plain run. Kernels are those of 1 % of a rank's instructions; loads of a level
-count where they are a thousandth of the kernel's loads. Ranks by class are those of the bundled program on 12 ranks,
-which a grid of 3 x 2 x 2 places at its corners and between them.
+The bundled program, one that converges (``converging.c``), and LAMMPS where it is installed, on one rank, which waits
+for no other: waiting takes as much processor time as the machine is busy. The cost is processor time of ``ranksight
+measure --collector callgrind`` over the mean of the plain runs before and after it. The time left is what a campaign
+would print at a quarter of its runs, over the time that it then took. Kernels are those of 1 % of a rank's
+instructions; loads of a level count where they are a thousandth of the kernel's loads. Ranks by class are those of the
+bundled program on 12 ranks, which a grid of 3 x 2 x 2 places at its corners and between them.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -25,6 +28,7 @@ from benchmarks.tracer_overhead import MELT
 
 TITLE = "Cost of simulated counts"
 METRICS = ("visits", "instructions", "loads", "stores", "loads_l1", "loads_l2", "loads_l3", "loads_mem")
+CONVERGING = Path(__file__).with_name("converging.c")
 _RANKS = ["mpirun", "--oversubscribe", "-n", "2"]
 _ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
@@ -35,22 +39,29 @@ def run(settings: Settings) -> str:
         raise Skipped("no MPI, or no valgrind")
     from ranksight.examples.build import build
 
+    before_all = os.getloadavg()[0]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         heat = str(build("heat", folder))
-        programs = {f"bundled, {steps} steps": [heat, "--n", "16", "--steps", str(steps)] for steps in (200, 2000)}
+        programs = {f"bundled, {steps} steps": [heat, "--n", "24", "--steps", str(steps)] for steps in (200, 2000)}
         if settings.quick:
             programs = {"bundled, 20 steps": [heat, "--n", "16", "--steps", "20"]}
-        elif shutil.which("lmp") is not None:
+        else:
+            words = ["mpicc", "-g", "-O2", "-o", str(folder / "converging"), str(CONVERGING), "-lm"]
+            subprocess.run(words, check=True, capture_output=True)
+            programs["converging, 683 turns"] = [str(folder / "converging"), "400", "0.001"]
+        if not settings.quick and shutil.which("lmp") is not None:
             (folder / "in.melt").write_text(MELT.replace("20", "6"), encoding="ascii")
-            variables = ["-var", "steps", "200", "-var", "x", "1"]
-            programs["LAMMPS, 200 steps"] = ["lmp", "-in", str(folder / "in.melt"), "-log", "none", *variables]
+            variables = ["-var", "steps", "1000", "-var", "x", "1"]
+            programs["LAMMPS, 1,000 steps"] = ["lmp", "-in", str(folder / "in.melt"), "-log", "none", *variables]
         rows: list[list[object]] = []
         errors: list[list[object]] = []
         for at, (title, command) in enumerate(programs.items()):
-            plain = _seconds([*_RANKS, *command])
-            part = folder / f"part{at}"
-            row: list[object] = [title, plain, _measure(part, command, "auto") / plain, ""]
+            alone = [*_RANKS[:-1], "1", *command]
+            before, part = _seconds(alone), folder / f"part{at}"
+            spent = _measure(part, command, "auto")
+            plain = (before + _seconds(alone)) / 2
+            row: list[object] = [title, plain, spent / plain, ""]
             if "2000" not in title:
                 row[3] = _measure(folder / f"whole{at}", command, "off") / plain
                 errors += [[title, *line] for line in _errors(part, folder / f"whole{at}")]
@@ -59,9 +70,14 @@ def run(settings: Settings) -> str:
         command = [heat, "--n", "16", "--steps", "20" if settings.quick else "100"]
         seconds = [_measure(few, command, "auto", "12", "auto"), _measure(every, command, "auto", "12")]
         errors += [["bundled, 12 ranks by class", *line] for line in _errors(few, every)]
-        saved = f"Processor time with ranks by class over that with all ranks: {seconds[0] / seconds[1]:.2f}."
+        load = f"At a load of {before_all:.1f} to {os.getloadavg()[0]:.1f} processes."
+        if any("LAMMPS" in title for title in programs):
+            load += " LAMMPS on one rank makes no MPI calls within its steps, and is simulated in full."
+        saved = f"{load} Processor time with ranks by class over that with all ranks: {seconds[0] / seconds[1]:.2f}."
+        left = "" if settings.quick else _left(folder / "left", [heat, "--n", "{size}", "--steps", "200"])
         cost = markdown(["program", "plain run, CPU s", "part, times it", "all, times it"], rows)
-        return cost + f"\n\n{saved}\n\n" + markdown(["program", "metric", "values", "median, %", "largest, %"], errors)
+        head = ["program", "metric", "values", "median, %", "largest, %"]
+        return f"{cost}\n\n{saved}{left}\n\n{markdown(head, errors)}"
 
 
 def _seconds(command: Sequence[str]) -> float:
@@ -73,11 +89,45 @@ def _seconds(command: Sequence[str]) -> float:
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
-def _measure(folder: Path, command: Sequence[str], sample: str, ranks: str = "2", by_class: str = "off") -> float:
+def _measure(folder: Path, command: Sequence[str], sample: str, ranks: str = "1", by_class: str = "off") -> float:
     part = ["--sample", sample, "--sample-ranks", by_class]
     options = ["--collector", "callgrind", *part, "-q", "--ranks", ranks, "-o", str(folder)]
     launch = [*_RANKS[:-1], "{ranks}", *command]
     return _seconds([sys.executable, "-m", "ranksight", "measure", *options, "--", *launch])
+
+
+def _left(folder: Path, command: Sequence[str]) -> str:
+    """The time left at a quarter of a campaign over what it then took, in a sentence."""
+    from ranksight.campaign.collecting import COLLECTORS
+    from ranksight.campaign.launching import Template
+    from ranksight.campaign.measuring import Plan, measure
+    from ranksight.cli import _progress
+    from ranksight.cli._adapting import sampled
+    from ranksight.core.experiment import Experiment
+    from ranksight.core.run import Run
+
+    took: list[tuple[Run, float]] = []
+    begun = [0.0]
+
+    def watch(run: Run, what: str) -> None:
+        now = time.monotonic()
+        if what == "done":
+            took.append((run, now - begun[0]))
+        begun[0] = now
+
+    os.environ.update(_ROOT)
+    collectors = {name: COLLECTORS[name] for name in ("callgrind", "perf-clock", "pmpi")}
+    collectors = {name: each for name, each in collectors.items() if each.available().ok}
+    grid = {"ranks": (1.0, 2.0, 4.0), "size": (12.0, 16.0, 24.0)}
+    plan = Plan(Template((*_RANKS[:-1], "{ranks}", *command)), grid, 1, sampled(collectors, "auto", (), False))
+    measure(Experiment.create(folder, "left", list(grid)), plan, watch)
+    quarter = len(took) // 4
+    ahead = sum(_progress.seconds_of(took[:quarter], [run for run, _ in took[quarter:]], _progress.cores()))
+    then = sum(seconds for _, seconds in took[quarter:])
+    return (
+        f" Time left at a quarter of {len(took)} runs ({', '.join(plan.collectors)}; 1, 2 and 4 ranks, three sizes): "
+        f"{ahead / then:.2f} times the {then:.0f} s that they took."
+    )
 
 
 def _errors(part: Path, whole: Path) -> list[list[object]]:

@@ -47,6 +47,7 @@ BENCHMARKS = (
     "collectors",
     "tracer_overhead",
     "measuring",
+    "levels",
     "distant",
     "planning",
     "simulator",

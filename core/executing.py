@@ -6,7 +6,6 @@ flight is limited so that memory stays bounded.
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -65,6 +64,8 @@ def reached(dask: str) -> None:
 
     Raises InputError when it is not an address; ToolError when nothing answers there.
     """
+    import socket  # few commands have a scheduler
+
     try:
         parts = urlsplit(dask if "://" in dask else f"//{dask}")
         host, port = parts.hostname, parts.port

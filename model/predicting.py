@@ -116,7 +116,8 @@ class Learned(Stored):
         status[nothing] = NO_DATA
         reason[nothing] = "every time is zero: the clock was too coarse, or another metric is the time"
         if (machine := self.equation.machine) is not None:
-            machine.refuse(status, reason, rows)
+            local = self.functions.locality
+            machine.refuse(status, reason, rows, () if local is None else local.keys)
         forecast, sent = replace(forecast, status=status, reason=reason), self.equation.communication
         sums = {} if sent is None else operations_summed(sent, points)
         forecast, disagreeing = self.agreement.agreed(forecast, rows, self.shares, sums, self._stated_by_operations())

@@ -29,7 +29,7 @@ TABLE = "cache_sizes"
 """Table of a run: ``kernel``, ``rank``, ``bytes`` (size of a last level behind the first), ``load_misses`` and
 ``store_misses`` (accesses that such a level does not serve)."""
 LARGEST = 128 << 20
-_WAYS = 16
+_WAYS, _BETWEEN = 16, 24
 _ARCHITECTURES = {"x86_64": ("amd64-linux", "-DVGA_amd64", "-DVGP_amd64_linux", "-DVGPV_amd64_linux_vanilla")}
 _OPTIONS = (
     "-O2",
@@ -55,6 +55,8 @@ def sizes(levels: tuple[SimulatedCache, SimulatedCache, SimulatedCache]) -> tupl
     size, others = 2 << (first.size - 1).bit_length(), {(second.size, second.ways)}
     while size <= LARGEST:
         others.add((size, _WAYS))
+        if size < LARGEST // 2:
+            others.add((size // _WAYS * _BETWEEN, _BETWEEN))
         size *= 2
     ordered = sorted(others - {(last.size, last.ways)}, key=lambda cache: (cache[0] // cache[1], cache[0]))
     return (first.option, last.option, *(f"{size},{ways},{first.line}" for size, ways in ordered))

@@ -19,7 +19,7 @@ divide, which other machines change by less: with z the logarithm above,
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -196,11 +196,19 @@ class Moved(Stored):
         """Seconds that no law here counts, whose logarithm is off by `deviation` on another machine."""
         return times.having(Quantity.of_ends(times.value, times.lower, times.upper).wider(deviation))
 
-    def refuse(self, status: Index, reason: NDArray[np.object_], rows: Mapping[tuple[str, str], int]) -> None:
-        """Mark what the machine decides and no law moves: all but times and counts that follow from the program."""
-        for (_, name), row in rows.items():
+    def refuse(
+        self,
+        status: Index,
+        reason: NDArray[np.object_],
+        rows: Mapping[tuple[str, str], int],
+        known: Collection[tuple[str, str]],
+    ) -> None:
+        """Mark what the machine decides and no law moves: all but times, counts that follow from the program, and what
+        is `known` of the machine, by kernel and metric."""
+        for (kernel, name), row in rows.items():
             about = metric(name)
-            if name != "time" and not (about.kind == "requirement" and about.steady):
+            steady = about.kind == "requirement" and about.steady
+            if name != "time" and not steady and (kernel, name) not in known:
                 status[row], reason[row] = forecast.NO_DATA, ELSEWHERE.format(metric=name, machine=self.name)
 
     def placed(self, placement: str | None, ranks_per_node: int | None) -> Moved:

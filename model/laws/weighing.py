@@ -46,10 +46,15 @@ def weights_of(view: View, exact: Collection[Key] = ()) -> Weights:
         spent = np.nansum(medians(series, "time", kernels), axis=1)
         heaviest = set(np.argsort(-spent, kind="stable")[:MOST].tolist())
         kernels = tuple(kernel for at, kernel in enumerate(kernels) if at in heaviest)
-    result = _learned(view, kernels, exact)
+    result = _learned(view, kernels, exact) if view.fits() or len(_without_a_fit()) > 1 else PRIOR
     for name, law in registered().items() if stated else ():
         result = result.without(name) if law.gives_way else result
     return result
+
+
+def _without_a_fit() -> list[str]:
+    """Laws that need nothing learned: with no other, there is nothing to compare."""
+    return [name for name, law in registered().items() if law.kind is None]
 
 
 def _learned(view: View, kernels: tuple[str, ...], exact: Collection[Key]) -> Weights:

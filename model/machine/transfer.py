@@ -33,7 +33,8 @@ from ranksight.model.laws.fits import Fits
 from ranksight.model.resource.equation import Machine
 from ranksight.model.series.domains import Domains
 from ranksight.model.sharing.shared import Sharing
-from ranksight.platforms import Platform
+from ranksight.model.structure.functions import Functions
+from ranksight.platforms import Platform, simulated_caches
 from ranksight.platforms.assumptions import assumptions, spread
 from ranksight.platforms.files import parse
 
@@ -65,7 +66,16 @@ def moved_to(model: Model, target: Platform, instructions: float | None = None) 
     if instructions is not None and not 0 < instructions < np.inf:
         raise InputError(f"the instructions there are {instructions:g} times those here", "give a ratio above 0")
     application = _moved(model, origin, target, instructions)
-    return replace(model, equation=application)
+    return replace(model, equation=application, functions=_in_caches(model.functions, target))
+
+
+def _in_caches(functions: Functions, target: Platform) -> Functions:
+    """The functions with loads by level in the other machine's caches, where misses were counted by cache size."""
+    if functions.locality is None:
+        return functions
+    levels = simulated_caches(target)
+    sizes = [float(levels[min(at, len(levels) - 1)].size) for at in (0, 1, -1)]
+    return replace(functions, locality=functions.locality.on(np.array(sizes), levels[0].line))
 
 
 def _moved(model: Model, origin: Platform, target: Platform, instructions: float | None) -> Application:

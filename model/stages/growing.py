@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from ranksight.model.series.reduction import reduce
 from ranksight.model.stages.measuring import Measured
 from ranksight.model.stages.statement import Statement
 from ranksight.model.structure.functions import Functions
+from ranksight.model.structure.locality import learn_locality
 from ranksight.model.structure.stated import BYTES, Stated
 from ranksight.model.structure.structured import structured
 from ranksight.model.structure.wholeunits import Staircase
@@ -50,6 +51,8 @@ def learn_growth(statement: Statement, measured: Measured) -> Growth:
     functions = structured(
         experiment, series, fitted, lambda run: experiment.table(run, "counters"), stated, True, **search
     )
+    if "loads" in series.metrics:
+        functions = replace(functions, locality=learn_locality(experiment, series))
     return Growth(functions, shares, correlation, stated, _staircase(statement, measured))
 
 

@@ -22,6 +22,7 @@ from ranksight.model.series.reduction import reduce
 from ranksight.model.structure.late import Late
 from ranksight.model.structure.levels import Levels
 from ranksight.model.structure.local_blocks import Blocks
+from ranksight.model.structure.locality import Locality
 from ranksight.model.structure.loops import Iterations
 from ranksight.model.structure.neighbours import Neighbours
 from ranksight.model.structure.ranklaws import RankLaws
@@ -67,6 +68,7 @@ class Functions(Stored):
     per_call: Functions | None = None  # of these series what they count in one call
     sided: tuple[tuple[str, str], ...] = ()
     """tuple of (kernel, metric): counts that go by the face of a block towards one side of the grid."""
+    locality: Locality | None = None  # of the loads whose misses were counted at many cache sizes
 
     @property
     def rows(self) -> Mapping[tuple[str, str], int]:
@@ -85,10 +87,15 @@ class Functions(Stored):
         """What the measurements say."""
         answer = self._within(self._structural(points), points)
         answer = self._limited(self._varied(answer, points), points)
-        if self.unserved is None:
+        fitted, local = self.fitted, self.locality
+        if self.unserved is not None:
+            before = fitted.parameters, fitted.trained, fitted.iterations
+            answer = self.unserved.opened(answer, self.rows, points, *before)
+        if local is None:
             return answer
-        fitted = self.fitted
-        return self.unserved.opened(answer, self.rows, points, fitted.parameters, fitted.trained, fitted.iterations)
+        loads = rows_of(answer, self._index([(kernel, "loads") for kernel in local.kernels]))
+        served = local.predict(points, loads)
+        return choose(answer, served, self._index(local.keys), np.isfinite(served.value))
 
     def _within(self, answer: Forecast, points: Array) -> Forecast:
         """The answers of one side's faces between those at as many ranks as were traced, where more ranks cut other
@@ -244,6 +251,8 @@ class Functions(Stored):
         key = self.fitted.keys[i]
         if self.iterations is not None and self.per_call is not None and key in self.iterations.rows:
             return self.iterations.formula(self.iterations.rows[key], self.per_call.formula(self.per_call.rows[key]))
+        if self.locality is not None and self.locality.knows(*key):
+            return self.locality.formula(key[1])
         for law in (self.late, self.laws, self.neighbours):
             if law is not None and key in law.rows:
                 return law.formula(law.rows[key])
@@ -268,6 +277,11 @@ class Functions(Stored):
             "stated": stated is None or stated.parameters == described[0],
             "minor": all(key in rows and (key[0], WHOLES.get(key[1], "")) in rows for key in self.minor),
             "unserved": self.unserved is None or set(self.unserved.keys) <= rows,
+            "locality": self.locality is None
+            or (
+                self.locality.parameters == described[0]
+                and {*self.locality.keys, *((kernel, "loads") for kernel in self.locality.kernels)} <= rows
+            ),
             "irregular": {*self.irregular, *self.unruled, *self.sided} <= rows
             and self.traced >= 1
             and ("ranks" in described[0] or not (self.irregular or self.unruled or self.sided)),

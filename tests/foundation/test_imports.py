@@ -39,7 +39,12 @@ IN_FUNCTIONS = {
     # Few imports write tables a second time.
     "campaign.importing": {"core.tables"},
     # Waiting and exchanges are of messages, phases of event traces: many experiments hold neither.
-    "analysis.observed": {"analysis.diagnosis.exchanges", "analysis.diagnosis.waits", "analysis.phases.analysis"},
+    "analysis.observed": {
+        "analysis.diagnosis.exchanges",
+        "analysis.diagnosis.machine_observed",
+        "analysis.diagnosis.waits",
+        "analysis.phases.analysis",
+    },
     # What a model answers seldom is loaded when it is asked.
     "model.fitted_model": {"analysis.diagnosis.diagnosing"},
     "model.fitting.fit_series": {"model.fitting.parallel"},
