@@ -102,21 +102,20 @@ def learn_composed(
     """Learn CPI_exec and BF_mem of the kernels `rows` from their cycles per instruction `cpi` (r, n), NaN where
     missing; other parameters as of :meth:`Composed.at`, at n configurations."""
     shape = len(rows), LEADING
-    numbers = [np.ones(shape), np.zeros(shape), np.zeros(shape), np.zeros((*shape, 2))]
-    places = [np.zeros(shape, dtype=np.intp) for _ in range(2)]
-    hidden = np.zeros((*shape, len(x)))
+    execution, blocking, weight = np.ones(shape), np.zeros(shape), np.zeros(shape)
+    powers, hidden = np.zeros((*shape, 2)), np.zeros((*shape, len(x)))
+    first, member = np.zeros(shape, dtype=np.intp), np.zeros(shape, dtype=np.intp)
     for at, composition in enumerate(compositions):
         known = np.isfinite(cpi[at])
         cycles = composition.per_work(x, capacities) * latencies
         learned = _leading(cycles[..., known], cpi[at, known], (x - x.mean())[known], log(composition.weight))
-        for part, values in zip((*numbers, *places), learned, strict=True):
+        for part, values in zip((execution, blocking, weight, powers, first, member), learned, strict=True):
             part[at, : len(values)] = values
-        first, member = (place[at] for place in places)
-        hidden[at] = _waited(cycles[member], first)[1]
-    return Composed(rows, *numbers, *places, x, hidden)
+        hidden[at] = _waited(cycles[member[at]], first[at])[1]
+    return Composed(rows, execution, blocking, weight, powers, first, member, x, hidden)
 
 
-def _leading(cycles: Array, cpi: Array, away: Array, prior: Array) -> tuple[Array, ...]:
+def _leading(cycles: Array, cpi: Array, away: Array, prior: Array) -> tuple[Array, Array, Array, Array, Index, Index]:
     """CPI_exec, BF_mem, their weights, powers, first levels and compositions, (c,) each, of the c likeliest of all
     hypotheses.
 
