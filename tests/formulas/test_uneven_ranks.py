@@ -92,7 +92,8 @@ def test_a_measured_cost_of_communication_is_the_answer_there() -> None:
     [("node", -1.0), ("columns", [1]), ("columns", [-1]), ("ways", []), ("shapes", ["another"]), ("levels", [None]),
      ("weights", [-1.0]), ("weights", [0.5, 0.5]), ("errors", [[0.1, 0.1, -0.1]]), ("values", [[0.1, 0.1]]),
      ("shaped", [[0.0, 0.0]]), ("departures", [-1]), ("departures", [10_000]), ("departures", [0, 0]),
-     ("taken", {"kinds": ["p"], "points": [[1.0]], "logs": [[0.0, 0.0]], "errors": [[0.0, 0.0]]})],
+     ("taken", {"kinds": ["p"], "points": [[1.0]], "logs": [[0.0, 0.0]], "errors": [[0.0, 0.0]]}),
+     ("taken", {"kinds": ["p"], "points": RANKS.tolist(), "logs": [[0.0] * 3] * 2, "errors": [[0.0] * 3] * 2})],
 )  # fmt: skip
 def test_a_cost_of_communication_that_does_not_fit_together_is_refused(name: str, damaged: Any) -> None:
     content = blocking().to_dict()

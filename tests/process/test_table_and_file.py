@@ -84,6 +84,8 @@ def test_a_process_is_read_as_it_was_written(process: Process) -> None:
     again = Process.from_dict(json.loads(json.dumps(process.to_dict())))
     for old, new in zip(process.components(ASKED), again.components(ASKED), strict=True):
         assert new == pytest.approx(old)
+    odd = Process.from_dict({**process.to_dict(), "kind": np.ones_like(process.kind).tolist()})
+    assert (odd.kind == 1).all()
     going_on = Process.from_dict({**process.to_dict(), "turn": [0.0, 0.0, 0.0, 0.0]})
     for old, new in zip(process.straight(ASKED), going_on.components(ASKED), strict=True):
         assert new == pytest.approx(old)
@@ -141,6 +143,20 @@ def test_places_outside_of_a_process_are_refused(process: Process, name: str, va
 def test_a_sum_of_the_rest_that_does_not_fit_together_is_refused(name: str, damaged: Any) -> None:
     terms, members = np.zeros((1, 1, 3)), np.zeros((1, 1), dtype=np.intp)
     rest = DoubtfulSum(terms, members, np.zeros(1), X[:3], np.ones(3), np.full(3, 0.1), 4.0)
-    assert DoubtfulSum.from_dict(rest.to_dict()).freedom == 4.0
+    for freedom in (0.5, 4.0):
+        assert DoubtfulSum.from_dict({**rest.to_dict(), "freedom": freedom}).freedom == freedom
     with pytest.raises(InputError, match="doubtfulsum"):
         DoubtfulSum.from_dict({**rest.to_dict(), name: damaged})
+
+
+def test_no_hypothesis_weighs_twice() -> None:
+    """Odd runs are compared under the best means and under those that scatter most, some of which are the same."""
+    points = 2.0 ** np.arange(8)[:, None]
+    values = (3 + 100 / points[:, 0]) * np.exp(0.1 * np.sin(7 * np.arange(8)))
+    values[3] *= 2
+    one = fit_process(points, locate(values[None, :, None], points=points), np.arange(1))
+    rows = zip(one.members[0], one.scales[0], one.kind[0], one.place[0], one.weight[0], strict=True)
+    every = [(tuple(terms), tuple(scales), kind, place) for terms, scales, kind, place, weight in rows if weight > 0]
+    assert len(set(every)) == len(every)
+    odd = [each for each in every if each[2] == 1 and each[3] == 3]
+    assert len({terms for terms, *_ in odd}) > 1

@@ -1,0 +1,65 @@
+"""What laws leave to each other."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from ranksight.model.laws.law import CONSTANT_CPI, COST, FUNCTION, LawTimes
+from ranksight.model.laws.stacking import Weights
+from ranksight.model.laws.together import VAGUE, Laws
+from ranksight.model.quantity import Quantity
+from ranksight.model.uncertainty.forecast import Forecast
+
+
+def law(kernels: tuple[str, ...], seconds: float, down: float = 0.1, up: float = 0.1, **more: object) -> LawTimes:
+    shape = len(kernels), 1
+    time = Quantity(np.full(shape, np.log(seconds)), np.full(shape, down), np.full(shape, up))
+    return LawTimes(kernels, time, np.ones(shape, dtype=bool), ("",) * len(kernels), **more)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("imputing", [COST, FUNCTION, CONSTANT_CPI])
+def test_kernels_whose_times_are_imputed_are_left_to_the_law_that_does_so(imputing: str) -> None:
+    laws = Laws({name: law(("a", "b"), 1.0) for name in (CONSTANT_CPI, COST, FUNCTION)})
+    laws.laws[imputing] = law(("a", "b"), 1.0, imputed=("b",))
+    laws.leave_imputed()
+    for name, times in laws.laws.items():
+        assert times.answers[:, 0].tolist() == [True, name == imputing]
+
+
+@pytest.mark.parametrize(
+    ("down", "up", "left"), [(0.6, 0.6, True), (0.05, 1.1, True), (1.1, 0.05, True), (0.4, 0.4, False)]
+)
+def test_a_law_is_vague_by_the_width_of_both_its_sides(down: float, up: float, left: bool) -> None:
+    assert (down + up > 1) == left
+    laws = Laws({FUNCTION: law(("k",), 1.5, VAGUE * down, VAGUE * up), CONSTANT_CPI: law(("k",), 1.0)})
+    laws.leave_vague(Weights(("k",), (FUNCTION, CONSTANT_CPI), np.array([[0.5, 0.5]]), np.array([0.5, 0.5])))
+    assert laws.laws[FUNCTION].answers.tolist() == [[not left]]
+
+
+@pytest.mark.parametrize(("known", "answers"), [(True, True), (False, True), (True, False)])
+def test_a_law_that_says_nothing_takes_no_place(known: bool, answers: bool) -> None:
+    """Vague itself, of another kernel, or without an answer."""
+    other = law(("k" if known else "m",), 1.0, *([2 * VAGUE] * 2 if known and answers else []))
+    other = replace(other, answers=other.answers & answers)
+    laws = Laws({FUNCTION: law(("k",), 1.5, VAGUE, VAGUE), CONSTANT_CPI: other})
+    laws.leave_vague(Weights(("k",), (FUNCTION, CONSTANT_CPI), np.array([[0.2, 0.8]]), np.array([0.2, 0.8])))
+    assert laws.laws[FUNCTION].answers.all()
+
+
+def test_a_function_that_has_all_the_weight_answers_as_it_is() -> None:
+    """With the form of its distribution, which a mixture does not know."""
+    laws = Laws({FUNCTION: law(("a",), 2.0), COST: law(("a",), 1.0)})
+    value = np.array([[2.0]])
+    function = Forecast.settled(value, 0.5 * value, 3 * value)
+    near = np.zeros((1, 1), dtype=bool)
+    for weight, same in ((1.0, True), (0.6, False)):
+        weights = np.array([[weight, 1 - weight]])
+        said, names, share = laws.mixed(
+            function, {"a": 0}, Weights(("a",), (FUNCTION, COST), weights, weights[0]), None, near
+        )
+        assert names == (FUNCTION, COST)
+        assert share[:, 0, 0] == pytest.approx(weights[0])
+        assert (said.upper[0, 0] == 6.0 and said.lower[0, 0] == 1.0) == same
