@@ -133,10 +133,25 @@ def test_runs_inside_one_node_leave_what_further_ones_add_open(most: float, beyo
 
 def test_a_rest_that_every_run_shows_is_a_sum_of_terms() -> None:
     ranks = np.array([1.0, 2.0, 4.0, 8.0, 16.0])
-    kernel = (8 / ranks + 1)[:, None] * np.array([0.999, 1.0, 1.001])
+    kernel = (16 / ranks + 4)[:, None] * np.array([0.999, 1.0, 1.001])
     series = Series(("ranks",), ranks[:, None], kernel[None], ("k",), ("time",))
-    found = fit_others(series, kernel + 2 + np.array([0.001, 0.0, -0.001]), np.ones(5), np.zeros(5))
+    wall = kernel + 2 + np.array([0.001, 0.0, -0.001])
+    found = fit_others(series, wall, np.ones(5), np.zeros(5))
     assert found is not None
+    assert found.scatter == pytest.approx(np.sqrt(np.mean((2 / wall[:, 1]) ** 2)))
     assert found.times is not None
     assert found.doubtful is None
     assert found.at(np.array([[32.0]]), np.array([1.25])).value[0, 0] == pytest.approx(2, rel=0.05)
+
+
+def test_starts_on_further_nodes_go_with_the_nodes() -> None:
+    """Nodes that do not go with the ranks tell one from the other."""
+    domains: Any = SimpleNamespace(nodes=lambda ranks: np.ceil(ranks / 4) ** 2)
+    ranks = np.array([1.0, 2.0, 4.0, 8.0, 16.0, 24.0])
+    kernel = np.repeat((16 / ranks + 4)[:, None], 3, axis=1)
+    series = Series(("ranks",), ranks[:, None], kernel[None], ("k",), ("time",))
+    rest = (2 + 0.05 * domains.nodes(ranks))[:, None] + np.array([0.001, 0.0, -0.001])
+    found = fit_others(series, kernel + rest, np.ones(6), np.zeros(6), domains)
+    assert found is not None
+    at = found.at(np.array([[64.0]]), np.array([4.25]), np.array([64.0]))
+    assert at.value[0, 0] == pytest.approx(2 + 0.05 * 256, rel=0.03)

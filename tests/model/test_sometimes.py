@@ -75,5 +75,5 @@ def test_no_kernel_takes_longer_than_the_program_everywhere() -> None:
 
 
 def test_kernels_never_hold_more_than_a_tenth_of_the_time_without_a_word() -> None:
-    assert overlap(kernels_and_whole([0.55, 0.55], [0.5, 0.5])) == ""
+    assert overlap(kernels_and_whole([1.0, 1.0], [0.1, 0.1])) == ""
     assert overlap(kernels_and_whole([0.55, 0.55], [0.6, 0.6])) != ""
