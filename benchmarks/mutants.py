@@ -147,7 +147,7 @@ def run(settings: Settings) -> str:
         tree = Path(place) / "ranksight"
         shutil.copytree(ROOT, tree, ignore=shutil.ignore_patterns(*LEFT_OUT))
         every = " ".join(sorted({test for mutant in chosen for test in mutant.tests.split()}))
-        if not _pass(tree, every):
+        if not passes(tree, every):
             raise SystemExit(f"mutants: the tests fail without a mutant, too: {every}")
         rows = [[mutant.what, mutant.file, caught, took] for mutant, caught, took in _each(tree, chosen)]
     count = sum(row[2] == "yes" for row in rows)
@@ -166,7 +166,7 @@ def _each(tree: Path, mutants: tuple[Mutant, ...]) -> Iterator[tuple[Mutant, str
         path.write_text(mutated(mutant, text), encoding="utf-8")
         start = time.perf_counter()
         try:
-            passed = _pass(tree, mutant.tests)
+            passed = passes(tree, mutant.tests)
         finally:
             path.write_text(text, encoding="utf-8")
         yield mutant, "**no**" if passed else "yes", round(time.perf_counter() - start, 1)
@@ -179,7 +179,7 @@ def mutated(mutant: Mutant, text: str) -> str:
     return text.replace(mutant.before, mutant.after)
 
 
-def _pass(tree: Path, tests: str) -> bool:
+def passes(tree: Path, tests: str) -> bool:
     """Whether the tests pass on the copy; no bytecode is kept, as a mutant may be as long as what it replaces."""
     environment = {**os.environ, "PYTHONPATH": str(tree.parent), "PYTHONDONTWRITEBYTECODE": "1"}
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", *tests.split()]
