@@ -228,7 +228,8 @@ def shown(chosen: Sequence[Drawn], caught: Mapping[Name, bool], reasons: Mapping
     heads = ["file", "line", "mutant", "operator", "why"]
     parts = [
         f"{total['caught']} of {real} mutants that are not equivalent are caught "
-        f"({total['caught'] / max(1, real):.0%}, goal {GOAL:.0%}), of {len(chosen)} that operators of cosmic-ray make at places drawn with a fixed seed.",
+        f"({total['caught'] / max(1, real):.0%}, goal {GOAL:.0%}), "
+        f"of {len(chosen)} that operators of cosmic-ray make at places drawn with a fixed seed.",
         markdown(["file", *names], files),
         "Not caught:",
         markdown(heads[:-1], [row[:-1] for row in survived]),
