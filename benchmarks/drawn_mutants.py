@@ -48,17 +48,17 @@ EQUIVALENT = Path(__file__).with_name("equivalent_mutants.toml")
 
 CLOSED = "tests/formulas/test_statistics.py tests/formulas/test_sums_and_mixtures.py"
 LAWS = (
-    "tests/laws/test_stacking.py tests/formulas/test_sums_and_mixtures.py tests/formulas/test_uneven_ranks.py "
-    "tests/laws/test_going_on.py tests/laws/test_kit_of_laws.py tests/kernel_time/test_known_laws.py "
-    "tests/kernel_time/test_fitted_equation.py"
+    "tests/laws/test_together.py tests/laws/test_stacking.py tests/formulas/test_sums_and_mixtures.py "
+    "tests/formulas/test_uneven_ranks.py tests/laws/test_going_on.py tests/laws/test_kit_of_laws.py "
+    "tests/laws/test_outside_laws.py tests/kernel_time/test_known_laws.py tests/kernel_time/test_fitted_equation.py"
 )
 PROCESS = (
     f"tests/process/test_table_and_file.py tests/process/test_turn.py {CLOSED} tests/process/test_centre.py "
     "tests/process/test_several.py tests/process/test_process.py"
 )
 PROGRAM = (
-    "tests/model/test_program_time.py tests/kernel_time/test_clock_of_uneven_ranks.py tests/kernel_time/test_sums.py "
-    "tests/model/test_whole.py"
+    "tests/model/test_program_time.py tests/model/test_equation_parts.py "
+    "tests/kernel_time/test_clock_of_uneven_ranks.py tests/model/test_whole.py"
 )
 TESTS = {
     "model/quantity.py": f"{CLOSED} tests/model/test_quantity.py",
