@@ -7,11 +7,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ranksight.model.laws.law import CONSTANT_CPI, COST, FUNCTION, LawTimes
+from ranksight.model.laws.fits import Fits
+from ranksight.model.laws.law import CONSTANT_CPI, COST, COUNTED, FUNCTION, LawTimes, code_of
 from ranksight.model.laws.stacking import Weights
 from ranksight.model.laws.together import VAGUE, Laws
 from ranksight.model.quantity import Quantity
+from ranksight.model.resource.equation import LEVELS
 from ranksight.model.uncertainty.forecast import Forecast
+
+SHARED = "shared bandwidth"
 
 
 def law(kernels: tuple[str, ...], seconds: float, down: float = 0.1, up: float = 0.1, **more: object) -> LawTimes:
@@ -63,3 +67,36 @@ def test_a_function_that_has_all_the_weight_answers_as_it_is() -> None:
         assert names == (FUNCTION, COST)
         assert share[:, 0, 0] == pytest.approx(weights[0])
         assert (said.upper[0, 0] == 6.0 and said.lower[0, 0] == 1.0) == same
+
+
+@pytest.mark.parametrize(("total", "expected"), [(4.0, [1.0, 0.5, 0.25, 2.25]), (0.0, [0.0, 0.0, 0.0, 3.0])])
+def test_what_a_core_takes_is_divided_as_the_equation_divides_it(total: float, expected: list[float]) -> None:
+    """A quarter to execution, and to the levels 2, 1, 0.5 and 4.5 of 16; as it was where the equation says nothing."""
+    counted = dict(zip(("execution", *LEVELS), total * np.array([8.0, 2.0, 1.0, 0.5, 4.5]) / 16, strict=True))
+    shared = {"direct": 1.0, "execution": 5.0, LEVELS[-1]: 3.0}
+    of_equation, of_memory = (
+        {name: np.full((1, 1), each) for name, each in parts.items()} for parts in (counted, shared)
+    )
+    laws = Laws({COUNTED: law(("k",), 4.0, parts=of_equation), SHARED: law(("k",), 9.0, parts=of_memory)})
+    for _ in range(2):  # what the law says stays as it is
+        said = laws._by_equation(laws.laws[SHARED])
+    assert said["direct"] == pytest.approx(1.0)
+    assert said["execution"] == pytest.approx(4.0 if total else 5.0)
+    assert [said[name][0, 0] for name in LEVELS] == pytest.approx(expected)
+    unknown = laws._by_equation(law(("other",), 9.0, parts=of_memory))
+    assert unknown["execution"] == pytest.approx(5.0)
+
+
+def test_a_law_has_one_word_in_tables() -> None:
+    assert [code_of(name) for name in (FUNCTION, COUNTED, "a b", "zeta of rank")] == [
+        "function", "counted-equation", "a-b", "zeta-of-rank",
+    ]  # fmt: skip
+
+
+def test_laws_that_are_not_installed_are_named() -> None:
+    assert Fits({}).remark() == ""
+    one, two = Fits({}, {"mine": {}}).remark(), Fits({}, {"mine": {}, "other": {}}).remark()
+    assert "law mine of this model is not installed" in one
+    assert one.endswith("come from the functions of time; install the package that registers it")
+    assert "laws mine, other of this model are not installed" in two
+    assert two.endswith("registers them")
