@@ -99,8 +99,9 @@ def test_a_mixture_knows_weights_up_to_a_factor_and_each_side_of_its_laws() -> N
         assert getattr(half, name) == pytest.approx(getattr(said, name))
     between, within = 0.3 * 0.7 * np.log(1.5) ** 2, 0.3 * 0.2**2 + 0.7 * 0.15**2
     assert said.form[0, 0] == pytest.approx(between / (between + within))
-    centres, sides = np.log([1.0, 1.5]), {"lower": (0.05, [0.1, 0.2]), "upper": (0.95, [0.3, 0.1])}
-    for name, (probability, deviations) in sides.items():
+    ends = {"lower": (0.05, [0.1, 0.2]), "value": (0.5, [0.2, 0.15]), "upper": (0.95, [0.3, 0.1])}
+    centres = np.log([1.0, 1.5])
+    for name, (probability, deviations) in ends.items():
         end = np.log(getattr(said, name)[0, 0])
         assert stats.norm.cdf((end - centres) / deviations) @ [0.3, 0.7] == pytest.approx(probability, abs=0.01)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,6 +14,7 @@ from ranksight.model import priors
 from ranksight.model.application.comm_blocking import Blocking, Taken
 from ranksight.model.application.imbalances import APART, Imbalances
 from ranksight.model.laws.view import medians
+from ranksight.model.quantity import TAIL
 from ranksight.model.series.reducing import Series
 
 POINTS = np.array([[4.0], [16.0]])
@@ -60,6 +62,16 @@ def test_the_slowest_of_those_that_have_a_kernel_is_compared_with_them() -> None
     names = ("a", "even")
     assert uneven(False, having).slowest(names, POINTS) == pytest.approx(np.array([[3.0, 3.0], [1.0, 1.0]]))
     assert uneven(True, having).slowest(names, POINTS) == pytest.approx(np.array([[1.5, 1.5], [1.0, 1.0]]))
+
+
+def test_a_ratio_beyond_what_was_seen_is_as_doubtful_as_that_is_far() -> None:
+    """And as what was measured drifts: runs of 2 to 8 ranks, asked at 4 and 16."""
+    one = replace(uneven(True), seen=np.array([[1.0, 2.0]]))
+    one.classes.fitted.trained = np.array([[[2.0, 8.0]]])
+    ratio, deviation = one.reaching(("even", "a"), POINTS)
+    assert ratio == pytest.approx(np.array([[1.0, 1.0], [3.0, 3.0]]))
+    beyond = np.log(1.5) / TAIL
+    assert deviation == pytest.approx(np.array([[0, 0], [beyond, np.hypot(beyond, priors.DRIFT * np.log(2))]]))
 
 
 def test_only_slowest_ranks_that_differ_are_remarked() -> None:
