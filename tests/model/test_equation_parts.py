@@ -49,7 +49,7 @@ def test_cycles_are_the_time_at_the_clock_of_the_kernel() -> None:
 
 
 @pytest.mark.parametrize(("stalls", "blocked"), [(True, 0.5), (False, 1.0)])
-@pytest.mark.parametrize(("loads", "status"), [(1e6, forecast.OK), (4e10, forecast.WIDE)])
+@pytest.mark.parametrize(("loads", "status"), [(1e6, forecast.OK), (4e11, forecast.WIDE)])
 def test_loads_that_a_cache_no_longer_serves_may_wait_for_memory(
     stalls: bool, blocked: float, loads: float, status: int
 ) -> None:
@@ -67,7 +67,7 @@ def test_loads_that_a_cache_no_longer_serves_may_wait_for_memory(
         kernels=("a", "b"), counted=np.array([False, stalls]), blocking=upper, latencies=latencies,
         clock=SimpleNamespace(value=value),
     )  # fmt: skip
-    before = times([1.0] * 3, [1.0] * 3)
+    before = times([10.0] * 3, [10.0] * 3)
     said = Application._opened(SimpleNamespace(cache=cache), before, functions, POINTS, before, terms)  # type: ignore[arg-type]
     expected = before.upper.copy()
     expected[1, 2] += loads * blocked * 160 / 2e9
