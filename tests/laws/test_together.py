@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from ranksight.model.laws.asked import Asked
 from ranksight.model.laws.fits import Fits
 from ranksight.model.laws.law import CONSTANT_CPI, COST, COUNTED, FUNCTION, LawTimes, code_of
 from ranksight.model.laws.stacking import Weights
@@ -100,3 +101,11 @@ def test_laws_that_are_not_installed_are_named() -> None:
     assert one.endswith("come from the functions of time; install the package that registers it")
     assert "laws mine, other of this model are not installed" in two
     assert two.endswith("registers them")
+
+
+def test_laws_are_asked_for_the_kernels_that_have_a_time() -> None:
+    nothing = Forecast.settled(*np.full((3, 3, 1), 1.0))
+    rows = {("a", "time"): 0, ("a", "instructions"): 1, ("b", "instructions"): 2}
+    asked = Asked(("ranks",), np.ones((1, 1)), rows, nothing, nothing, np.ones((1, 1)), Fits({}))
+    assert asked.timed == ("a",)
+    assert np.isnan(asked.values("time", ("a", "b")).centre[:, 0]).tolist() == [False, True]
