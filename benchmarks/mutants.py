@@ -55,6 +55,8 @@ NETWORKS = "tests/formulas/test_networks.py"
 COUNTS = "tests/formulas/test_counts_and_costs.py"
 FABRIC = "tests/costs/test_fabric.py tests/formulas/test_networks.py"
 SCALES = "tests/diagnosis/test_scales.py"
+COUNTED = "tests/kernel_time/test_counted_parts.py"
+STATISTICS = "tests/formulas/test_statistics.py"
 RESOURCE = "model/resource/equation.py"
 HOW = "comm/costs/fabric.py"
 
@@ -137,6 +139,20 @@ MUTANTS = (
            "+ (unseen / total) ** 2", "", "tests/kernel_time/test_fitted_equation.py"),
     Mutant("own time of a collective: least over ranks", "comm/waiting.py", 'transform("min")', 'transform("mean")',
            "tests/costs/test_waiting.py"),
+    Mutant("counted equation: memory latency at the clock", "model/kernel_time/counted.py",
+           "self.latencies_at(np.exp(f.centre[0]))[:, None]", "self.latencies[:, None, None]", COUNTED),
+    Mutant("counted equation: a domain's need is of all ranks", "model/kernel_time/counted.py",
+           "self.where.active(points) * one", "one", COUNTED),
+    Mutant("uncertainty of a rate's level", "model/kernel_time/rates.py",
+           " + missing**2 * solved.variance[..., None]", "", STATISTICS),
+    Mutant("independent errors add in quadrature", "model/quantity.py", "first = np.hypot(first, size)",
+           "first = first + size", STATISTICS),
+    Mutant("correlation of kernels' noise", "model/application/program_time.py", "rows, shares[rows], rho)",
+           "rows, shares[rows], 0.0)", STATISTICS),
+    Mutant("effective degrees of freedom", "model/uncertainty/forecast.py", "np.where(wide > 0, variances, nu)",
+           "nu", STATISTICS),
+    Mutant("evidence of a process: determinant's sign", "model/process/solve.py",
+           "scores -= 0.5 * self.log_determinant", "scores += 0.5 * self.log_determinant", STATISTICS),
 )  # fmt: skip
 
 

@@ -135,3 +135,10 @@ def test_a_rest_that_repetitions_settle_is_as_uncertain_as_another_job() -> None
     assert said.value[0, 0] == pytest.approx(3.0)
     assert said.upper[0, 0] - 3 == pytest.approx(3 * TAIL * priors.REPEATED, rel=0.01)
     assert 3 - said.lower[0, 0] == pytest.approx(3 * TAIL * priors.REPEATED, rel=0.01)
+
+
+def test_sums_of_the_rest_weigh_as_their_likelihood() -> None:
+    points = np.array([[1.0], [2.0], [4.0], [8.0]])
+    terms = np.array([[[0.0, 0.0, 0.0]], [[1.0, 0.0, 0.0]]])  # a constant, and the ranks
+    one = DoubtfulSum(terms, np.array([[0], [1]]), np.zeros(2), points, points[:, 0], np.full(4, 0.1), 1e6)
+    assert one.at(np.array([[32.0]])).value[0, 0] == pytest.approx(32.0, rel=0.05)
