@@ -71,12 +71,12 @@ def test_shares_are_those_that_their_weights_lead_to_and_kernels_of_no_run_have_
     """The fixed point of the expectation and the maximum over a prior worth :data:`WORTH` kernels."""
     generator = np.random.default_rng(1)
     scores = {name: generator.normal(size=6) for name in (COUNTED, COST, CONSTANT_CPI)}
-    found = learn_weights(KERNELS, scores)
+    learned = learn_weights(KERNELS, scores)
     prior = np.array([LAWS[name].prior for name in scores])
-    share = (WORTH * prior / prior.sum() + found.weight.sum(axis=0)) / (WORTH + 6)
+    share = (WORTH * prior / prior.sum() + learned.weight.sum(axis=0)) / (WORTH + 6)
     weight = share * np.exp(np.stack(list(scores.values()), axis=1))
-    assert found.weight == pytest.approx(weight / weight.sum(axis=1, keepdims=True), abs=1e-3)
-    assert np.ravel(found.of(("another",), tuple(scores))) == pytest.approx(share, abs=1e-3)
+    assert learned.weight == pytest.approx(weight / weight.sum(axis=1, keepdims=True), abs=1e-3)
+    assert np.ravel(learned.of(("another",), tuple(scores))) == pytest.approx(share, abs=1e-3)
 
 
 @pytest.mark.parametrize(("down", "up"), [(0.1, 0.1), (0.05, 0.4), (0.3, 0.02)])
@@ -91,18 +91,18 @@ def test_the_density_of_a_law_has_the_integral_one(down: float, up: float) -> No
 def test_a_mixture_knows_weights_up_to_a_factor_and_each_side_of_its_laws() -> None:
     laws = {COUNTED: law(np.array([[1.0]]), 0.1, 0.3), FUNCTION: law(np.array([[1.5]]), 0.2, 0.1)}
     weights = np.array([[[0.3], [0.7]]])
-    said, share = mix(("k0",), laws, weights)
+    mixture, share = mix(("k0",), laws, weights)
     half, same = mix(("k0",), laws, weights / 2)
     assert share[:, 0, 0] == pytest.approx([0.3, 0.7])
     assert same == pytest.approx(share)
     for name in ("value", "lower", "upper", "form"):
-        assert getattr(half, name) == pytest.approx(getattr(said, name))
+        assert getattr(half, name) == pytest.approx(getattr(mixture, name))
     between, within = 0.3 * 0.7 * np.log(1.5) ** 2, 0.3 * 0.2**2 + 0.7 * 0.15**2
-    assert said.form[0, 0] == pytest.approx(between / (between + within))
+    assert mixture.form[0, 0] == pytest.approx(between / (between + within))
     ends = {"lower": (0.05, [0.1, 0.2]), "value": (0.5, [0.2, 0.15]), "upper": (0.95, [0.3, 0.1])}
     centres = np.log([1.0, 1.5])
     for name, (probability, deviations) in ends.items():
-        end = np.log(getattr(said, name)[0, 0])
+        end = np.log(getattr(mixture, name)[0, 0])
         assert stats.norm.cdf((end - centres) / deviations) @ [0.3, 0.7] == pytest.approx(probability, abs=0.01)
 
 
@@ -112,8 +112,8 @@ def test_departures_have_the_covariance_of_their_processes() -> None:
     at = np.linspace(0, 3, 30_001)
     for i, (x,) in enumerate(u):
         for j, (y,) in enumerate(v):
-            both = np.maximum(abs(x) - at, 0) * np.maximum(abs(y) - at, 0) * (x * y > 0)
-            expected = np.exp(-abs(x - y)), integrate.trapezoid(both, at), x * y
+            product = np.maximum(abs(x) - at, 0) * np.maximum(abs(y) - at, 0) * (x * y > 0)
+            expected = np.exp(-abs(x - y)), integrate.trapezoid(product, at), x * y
             assert smooth(u, v)[:, i, j] == pytest.approx(expected, abs=1e-6)
     plane = np.array([[0.5, 2.0], [1.5, -0.3]])
     assert variance(plane) == pytest.approx(np.stack([np.diag(part) for part in smooth(plane, plane)]))
@@ -131,10 +131,10 @@ def test_a_rest_that_repetitions_settle_is_as_uncertain_as_another_job() -> None
     points, error = np.array([[1.0], [2.0], [4.0], [8.0]]), np.full(4, 1e-9)
     constant = np.zeros((1, 1, 3))
     rest = DoubtfulSum(constant, np.zeros((1, 1), dtype=np.intp), np.zeros(1), points, np.full(4, 3.0), error, 1e6)
-    said = rest.at(np.array([[16.0]]))
-    assert said.value[0, 0] == pytest.approx(3.0)
-    assert said.upper[0, 0] - 3 == pytest.approx(3 * TAIL * priors.REPEATED, rel=0.01)
-    assert 3 - said.lower[0, 0] == pytest.approx(3 * TAIL * priors.REPEATED, rel=0.01)
+    mixture = rest.at(np.array([[16.0]]))
+    assert mixture.value[0, 0] == pytest.approx(3.0)
+    assert mixture.upper[0, 0] - 3 == pytest.approx(3 * TAIL * priors.REPEATED, rel=0.01)
+    assert 3 - mixture.lower[0, 0] == pytest.approx(3 * TAIL * priors.REPEATED, rel=0.01)
 
 
 def test_sums_of_the_rest_weigh_as_their_likelihood() -> None:

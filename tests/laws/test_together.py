@@ -62,12 +62,12 @@ def test_a_function_that_has_all_the_weight_answers_as_it_is() -> None:
     near = np.zeros((1, 1), dtype=bool)
     for weight, same in ((1.0, True), (0.6, False)):
         weights = np.array([[weight, 1 - weight]])
-        said, names, share = laws.mixed(
+        mixed, names, share = laws.mixed(
             function, {"a": 0}, Weights(("a",), (FUNCTION, COST), weights, weights[0]), None, near
         )
         assert names == (FUNCTION, COST)
         assert share[:, 0, 0] == pytest.approx(weights[0])
-        assert (said.upper[0, 0] == 6.0 and said.lower[0, 0] == 1.0) == same
+        assert (mixed.upper[0, 0] == 6.0 and mixed.lower[0, 0] == 1.0) == same
 
 
 @pytest.mark.parametrize(("total", "expected"), [(4.0, [1.0, 0.5, 0.25, 2.25]), (0.0, [0.0, 0.0, 0.0, 3.0])])
@@ -80,10 +80,10 @@ def test_what_a_core_takes_is_divided_as_the_equation_divides_it(total: float, e
     )
     laws = Laws({COUNTED: law(("k",), 4.0, parts=of_equation), SHARED: law(("k",), 9.0, parts=of_memory)})
     for _ in range(2):  # what the law says stays as it is
-        said = laws._by_equation(laws.laws[SHARED])
-    assert said["direct"] == pytest.approx(1.0)
-    assert said["execution"] == pytest.approx(4.0 if total else 5.0)
-    assert [said[name][0, 0] for name in LEVELS] == pytest.approx(expected)
+        divided = laws._by_equation(laws.laws[SHARED])
+    assert divided["direct"] == pytest.approx(1.0)
+    assert divided["execution"] == pytest.approx(4.0 if total else 5.0)
+    assert [divided[name][0, 0] for name in LEVELS] == pytest.approx(expected)
     unknown = laws._by_equation(law(("other",), 9.0, parts=of_memory))
     assert unknown["execution"] == pytest.approx(5.0)
 

@@ -31,12 +31,12 @@ def test_cycles_are_the_time_at_the_clock_of_the_kernel() -> None:
     rows = {("a", "time"): 0, ("b", "time"): 1, ("a", "cycles"): 2, ("b", "cycles"): 3}
     mixed, predicted = times([4.0, 2.0, 1.0], [1.0, 1.0, 1.0]), times(*[[7.0] * 3] * 4)
     of_clock: Any = SimpleNamespace(clock=Quantity.exact(np.log(clock)[None]))
-    said = Application._cycles(equation, predicted, mixed, {"a": 0, "b": 1}, rows, of_clock)
+    answer = Application._cycles(equation, predicted, mixed, {"a": 0, "b": 1}, rows, of_clock)
     for name, factor in (("value", 1.0), ("lower", 0.9), ("upper", 1.2)):
-        assert getattr(said, name)[2] == pytest.approx(factor * np.array([4.0, 2.0, 1.0]) * clock / 1.3)
-        assert getattr(said, name)[[0, 1, 3]] == pytest.approx(factor * 7.0)
+        assert getattr(answer, name)[2] == pytest.approx(factor * np.array([4.0, 2.0, 1.0]) * clock / 1.3)
+        assert getattr(answer, name)[[0, 1, 3]] == pytest.approx(factor * 7.0)
     shared: Any = SimpleNamespace(kernels=("b",), clock=np.array([1e9]))
-    said = Application._cycles(
+    answer = Application._cycles(
         SimpleNamespace(shared=(shared,), counted=None),
         predicted,
         mixed,
@@ -44,8 +44,8 @@ def test_cycles_are_the_time_at_the_clock_of_the_kernel() -> None:
         rows,
         None,  # type: ignore[arg-type]
     )
-    assert said.value[3] == pytest.approx(1e9)
-    assert said.value[2] == pytest.approx(7.0)
+    assert answer.value[3] == pytest.approx(1e9)
+    assert answer.value[2] == pytest.approx(7.0)
 
 
 @pytest.mark.parametrize(("stalls", "blocked"), [(True, 0.5), (False, 1.0)])
@@ -68,12 +68,12 @@ def test_loads_that_a_cache_no_longer_serves_may_wait_for_memory(
         clock=SimpleNamespace(value=value),
     )  # fmt: skip
     before = times([10.0] * 3, [10.0] * 3)
-    said = Application._opened(SimpleNamespace(cache=cache), before, functions, POINTS, before, terms)  # type: ignore[arg-type]
+    answer = Application._opened(SimpleNamespace(cache=cache), before, functions, POINTS, before, terms)  # type: ignore[arg-type]
     expected = before.upper.copy()
     expected[1, 2] += loads * blocked * 160 / 2e9
-    assert said.upper == pytest.approx(expected)
-    assert said.value == pytest.approx(before.value)
-    assert said.status[1].tolist() == [forecast.OK, forecast.OK, status]
+    assert answer.upper == pytest.approx(expected)
+    assert answer.value == pytest.approx(before.value)
+    assert answer.status[1].tolist() == [forecast.OK, forecast.OK, status]
     more[:] = 0
     assert Application._opened(SimpleNamespace(cache=cache), before, functions, POINTS, before, terms) is before  # type: ignore[arg-type]
 
