@@ -55,6 +55,8 @@ NETWORKS = "tests/formulas/test_networks.py"
 COUNTS = "tests/formulas/test_counts_and_costs.py"
 FABRIC = "tests/costs/test_fabric.py tests/formulas/test_networks.py"
 SCALES = "tests/diagnosis/test_scales.py"
+COUNTED = "tests/kernel_time/test_counted_parts.py"
+STATISTICS = "tests/formulas/test_statistics.py"
 RESOURCE = "model/resource/equation.py"
 HOW = "comm/costs/fabric.py"
 
@@ -137,6 +139,20 @@ MUTANTS = (
            "+ (unseen / total) ** 2", "", "tests/kernel_time/test_fitted_equation.py"),
     Mutant("own time of a collective: least over ranks", "comm/waiting.py", 'transform("min")', 'transform("mean")',
            "tests/costs/test_waiting.py"),
+    Mutant("counted equation: memory latency at the clock", "model/kernel_time/counted.py",
+           "self.latencies_at(np.exp(f.centre[0]))[:, None]", "self.latencies[:, None, None]", COUNTED),
+    Mutant("counted equation: a domain's need is of all ranks", "model/kernel_time/counted.py",
+           "self.where.active(points) * one", "one", COUNTED),
+    Mutant("uncertainty of a rate's level", "model/kernel_time/rates.py",
+           " + missing**2 * solved.variance[..., None]", "", STATISTICS),
+    Mutant("independent errors add in quadrature", "model/quantity.py", "first = np.hypot(first, size)",
+           "first = first + size", STATISTICS),
+    Mutant("correlation of kernels' noise", "model/application/program_time.py", "rows, shares[rows], rho)",
+           "rows, shares[rows], 0.0)", STATISTICS),
+    Mutant("effective degrees of freedom", "model/uncertainty/forecast.py", "np.where(wide > 0, variances, nu)",
+           "nu", STATISTICS),
+    Mutant("evidence of a process: determinant's sign", "model/process/solve.py",
+           "scores -= 0.5 * self.log_determinant", "scores += 0.5 * self.log_determinant", STATISTICS),
 )  # fmt: skip
 
 
@@ -147,7 +163,7 @@ def run(settings: Settings) -> str:
         tree = Path(place) / "ranksight"
         shutil.copytree(ROOT, tree, ignore=shutil.ignore_patterns(*LEFT_OUT))
         every = " ".join(sorted({test for mutant in chosen for test in mutant.tests.split()}))
-        if not _pass(tree, every):
+        if not passes(tree, every):
             raise SystemExit(f"mutants: the tests fail without a mutant, too: {every}")
         rows = [[mutant.what, mutant.file, caught, took] for mutant, caught, took in _each(tree, chosen)]
     count = sum(row[2] == "yes" for row in rows)
@@ -166,7 +182,7 @@ def _each(tree: Path, mutants: tuple[Mutant, ...]) -> Iterator[tuple[Mutant, str
         path.write_text(mutated(mutant, text), encoding="utf-8")
         start = time.perf_counter()
         try:
-            passed = _pass(tree, mutant.tests)
+            passed = passes(tree, mutant.tests)
         finally:
             path.write_text(text, encoding="utf-8")
         yield mutant, "**no**" if passed else "yes", round(time.perf_counter() - start, 1)
@@ -179,7 +195,7 @@ def mutated(mutant: Mutant, text: str) -> str:
     return text.replace(mutant.before, mutant.after)
 
 
-def _pass(tree: Path, tests: str) -> bool:
+def passes(tree: Path, tests: str) -> bool:
     """Whether the tests pass on the copy; no bytecode is kept, as a mutant may be as long as what it replaces."""
     environment = {**os.environ, "PYTHONPATH": str(tree.parent), "PYTHONDONTWRITEBYTECODE": "1"}
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", *tests.split()]

@@ -64,6 +64,7 @@ BENCHMARKS = (
     "energy",
     "energy_priors",
     "mutants",
+    "drawn_mutants",
     "safety",
 )
 RESULTS = Path(__file__).with_name("RESULTS.md")

@@ -63,7 +63,7 @@ class Quantity:
     @classmethod
     def of_ends(cls, value: Array, lower: Array, upper: Array) -> Quantity:
         """From medians and the ends of their central intervals of probability :data:`CENTRAL`."""
-        centre = np.where(value > 0, log(value), np.where(value == 0, -np.inf, np.nan))
+        centre = log(value)
         with np.errstate(invalid="ignore"):
             sides = (centre - log(np.fmax(lower, 0.0)), log(upper) - centre)
             down, up = (np.where(value == 0, 0.0, side) / TAIL for side in sides)

@@ -114,15 +114,14 @@ class Counted(Stored):
         whole = product([costs, inverse]).wider(self.regime(inputs))
         shape = whole.centre.shape
         none = Quantity(*np.full((3, *shape), np.nan))
-        loads, memory, kinds = self._waiting(points, work_points, f, works)
+        loads, levels, memory, kinds = self._waiting(points, work_points, f, works)
         need = self.need(memory, points, works)
         fitted = self._by_loads(points, work_points, inputs, f, works["instructions"], need)
         if self.execution is None or self.stall is None:
             empty = none.centre
-            levels = np.repeat(empty[..., None], 4, axis=2)
-            return Times(whole, none, empty, empty, levels, none, none, f, levels, empty, fitted)
+            unknown = np.repeat(empty[..., None], 4, axis=2)
+            return Times(whole, none, empty, empty, unknown, none, none, f, unknown, empty, fitted)
         execution = self.execution.at([works[name] for name in self.execution.names], inputs)
-        levels = loads * self.latencies_at(np.exp(f.centre[0])).T
         waiting = log(levels.sum(axis=2))
         stalls = self.stall.at([kinds[name] for name in self.stall.names], inputs)
         stalls, blocking = self._bounded(stalls, waiting, kinds.get(WAITING, none))
@@ -196,17 +195,19 @@ class Counted(Stored):
 
     def _waiting(
         self, points: Array, work_points: Array, f: Quantity, works: dict[str, Quantity]
-    ) -> tuple[Array, Quantity | None, dict[str, Quantity]]:
-        """Loads of each level (K, k, 4), those from memory with their spread, and all kinds of work with the cycles
-        that loads wait."""
+    ) -> tuple[Array, Array, Quantity | None, dict[str, Quantity]]:
+        """Loads of each level (K, k, 4) and the cycles that they wait, loads from memory with their spread, and all
+        kinds of work with the cycles that loads wait."""
         if self.caches is None:
-            return np.full((len(self.kernels), len(points), 4), np.nan), None, works
+            unknown = np.full((len(self.kernels), len(points), 4), np.nan)
+            return unknown, unknown, None, works
         each, down, up = self.loads(points, work_points, works)
         cycles = np.exp(each) * self.latencies_at(np.exp(f.centre[0]))[:, None]
         kinds = {
             name: Quantity(log(cycles[first:].sum(axis=0)), down, up) for name, first in ((WAITING, 0), (BEYOND_L1, 1))
         }
-        return np.moveaxis(np.exp(each), 0, 2), Quantity(each[3], down, up), {**works, **kinds}
+        loads, levels = (np.moveaxis(part, 0, 2) for part in (np.exp(each), cycles))
+        return loads, levels, Quantity(each[3], down, up), {**works, **kinds}
 
     def _fits(self) -> bool:
         parts = [part for part in (self.total, self.execution, self.stall) if part is not None]

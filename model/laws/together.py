@@ -175,7 +175,8 @@ class Laws:
         parts, moved = times.parts, [name for name in LEVELS if name in times.parts]
         if "direct" not in parts or "execution" not in parts or len(moved) != 1:
             return parts
-        result = {**parts, **{name: np.zeros_like(parts["execution"]) for name in LEVELS if name != moved[0]}}
+        result = {name: np.zeros_like(parts["execution"]) for name in LEVELS}
+        result |= {name: part.copy() for name, part in parts.items()}
         core = parts["execution"] + parts[moved[0]]
         for law in self.laws.values():
             if not {"execution", *LEVELS} <= law.parts.keys():

@@ -12,7 +12,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from benchmarks import known_laws, law_ablation
+from benchmarks import drawn_mutants, known_laws, law_ablation
 from benchmarks.bayes import BayesOptimal
 from benchmarks.headlines import HEADLINES, headlines
 from benchmarks.laws import COUNT, LAWS, SEED
@@ -110,6 +110,23 @@ def test_the_same_seed_draws_the_same_functions_at_every_noise() -> None:
 def test_mutants_are_of_formulas_that_are_there(mutant: Mutant) -> None:
     assert mutated(mutant, (ROOT / mutant.file).read_text()) != (ROOT / mutant.file).read_text()
     assert all((ROOT / test).is_file() for test in mutant.tests.split())
+
+
+def test_drawn_mutants_are_of_tests_and_lines_that_are_there() -> None:
+    assert all((ROOT / test).is_file() for tests in drawn_mutants.TESTS.values() for test in tests.split())
+    for (file, line, changed), reason in drawn_mutants.equivalent().items():
+        assert line in (each.strip() for each in (ROOT / file).read_text(encoding="utf-8").splitlines())
+        assert line != changed
+        assert reason
+
+
+@pytest.mark.slow
+def test_the_same_mutants_are_drawn_again() -> None:
+    pytest.importorskip("cosmic_ray")
+    first = drawn_mutants.drawn()
+    assert [each.name for each in drawn_mutants.drawn()] == [each.name for each in first]
+    assert len({each.name for each in first}) == drawn_mutants.COUNT
+    assert {each.file for each in first} <= set(drawn_mutants.TESTS)
 
 
 def test_measures_count_what_misleads() -> None:

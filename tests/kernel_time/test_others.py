@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from ranksight.core.experiment import WHOLE, Experiment, Run
-from ranksight.model.application.others import fit_others
+from ranksight.model.application.others import Others, fit_others
 from ranksight.model.fit import fit
+from ranksight.model.priors import LATE_SLOPE
+from ranksight.model.quantity import TAIL, Quantity
 from ranksight.model.series.computation import RUNNING
 from ranksight.model.series.domains import Domains
 from ranksight.model.series.reducing import Series
@@ -111,3 +115,43 @@ def test_waiting_for_cores_is_not_outside_of_the_kernels(tmp_path: Path) -> None
     program = fit(experiment).breakdown(np.array([[4.0], [16.0]]))
     assert program.others is not None
     assert program.others.value[0] == pytest.approx([0.5, 0.5], rel=0.02)
+
+
+@pytest.mark.parametrize(("most", "beyond"), [(1.0, True), (2.0, False)])
+def test_runs_inside_one_node_leave_what_further_ones_add_open(most: float, beyond: bool) -> None:
+    times: Any = SimpleNamespace(
+        known=True,
+        points=np.array([[2.0, 1.0, 5.0], [4.0, most, 9.0]]),
+        at=lambda at: Quantity.exact(np.zeros((1, len(at)))),
+    )
+    domains: Any = SimpleNamespace(nodes=lambda ranks: np.maximum(ranks / 4, 1.0))
+    points = np.array([[4.0], [32.0]])
+    said = Others(times, 0.1, jobs=0.2, domains=domains).at(points, np.full(2, 7.0), points[:, 0])
+    further = LATE_SLOPE * np.log([1.0, 8.0]) * beyond
+    assert np.log(said.upper[0]) / TAIL == pytest.approx(np.hypot(0.2, further))
+
+
+def test_a_rest_that_every_run_shows_is_a_sum_of_terms() -> None:
+    ranks = np.array([1.0, 2.0, 4.0, 8.0, 16.0])
+    kernel = (16 / ranks + 4)[:, None] * np.array([0.999, 1.0, 1.001])
+    series = Series(("ranks",), ranks[:, None], kernel[None], ("k",), ("time",))
+    wall = kernel + 2 + np.array([0.001, 0.0, -0.001])
+    found = fit_others(series, wall, np.ones(5), np.zeros(5))
+    assert found is not None
+    assert found.scatter == pytest.approx(np.sqrt(np.mean((2 / wall[:, 1]) ** 2)))
+    assert found.times is not None
+    assert found.doubtful is None
+    assert found.at(np.array([[32.0]]), np.array([1.25])).value[0, 0] == pytest.approx(2, rel=0.05)
+
+
+def test_starts_on_further_nodes_go_with_the_nodes() -> None:
+    """Nodes that do not go with the ranks tell one from the other."""
+    domains: Any = SimpleNamespace(nodes=lambda ranks: np.ceil(ranks / 4) ** 2)
+    ranks = np.array([1.0, 2.0, 4.0, 8.0, 16.0, 24.0])
+    kernel = np.repeat((16 / ranks + 4)[:, None], 3, axis=1)
+    series = Series(("ranks",), ranks[:, None], kernel[None], ("k",), ("time",))
+    rest = (2 + 0.05 * domains.nodes(ranks))[:, None] + np.array([0.001, 0.0, -0.001])
+    found = fit_others(series, kernel + rest, np.ones(6), np.zeros(6), domains)
+    assert found is not None
+    at = found.at(np.array([[64.0]]), np.array([4.25]), np.array([64.0]))
+    assert at.value[0, 0] == pytest.approx(2 + 0.05 * 256, rel=0.03)

@@ -33,7 +33,7 @@ def test_the_law_that_was_right_leads() -> None:
     assert (found.of(kernels, (COUNTED, COST))[:, 1] > 0.95).all()
 
 
-@pytest.mark.parametrize(("weight", "left"), [(0.02, False), (0.9, True)])
+@pytest.mark.parametrize(("weight", "left"), [(0.02, False), (0.5, True), (0.9, True)])
 def test_a_sure_law_replaces_a_vague_one_unless_that_predicted_better(weight: float, left: bool) -> None:
     sure, vague = law(("k", "m"), [[1.0], [1.0]]), law(("k", "m"), [[1.5], [1.5]], 1.0)
     laws = Laws({FUNCTION: vague, CONSTANT_CPI: sure})

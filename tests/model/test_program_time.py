@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -51,7 +53,26 @@ def test_what_all_times_of_a_run_share_does_not_average_out(model: Model) -> Non
     assert np.log(wide.upper / wide.value) == pytest.approx(np.full((1, 2), 0.5 * TAIL))
     assert np.log(wide.value / wide.lower) == pytest.approx(np.full((1, 2), 0.5 * TAIL))
     assert wide.value == pytest.approx(narrow.value)
+    # What runs share is no matter of the form: its share falls as the squares of the widths.
+    assert wide.form == pytest.approx(narrow.form * ((narrow.upper - narrow.lower) / (wide.upper - wide.lower)) ** 2)
 
 
 def test_correlated_noise_of_kernels_adds_up(model: Model) -> None:
     assert (summed(model, rho=1.0).total.spread > 1.001 * summed(model, rho=0.0).total.spread).all()
+
+
+def test_functions_come_first_where_no_other_law_answers(model: Model) -> None:
+    refined = model.equation.refine(model.functions.predict(POINTS), model.functions, POINTS)
+    ((rows, others, _, first),) = refined.methods
+    assert first.shape == others.shape == (2, 2)
+    assert first.all()
+    assert not others.any()
+    assert len(rows) == 2
+
+
+def test_algorithms_are_stated_to_the_network_and_to_what_is_sent_on_it(model: Model) -> None:
+    network: Any = SimpleNamespace(stating=lambda algorithms: ("network", algorithms))
+    sent: Any = SimpleNamespace(on=lambda stated: ("sent", stated))
+    stated = replace(model.equation, network=network, communication=sent).with_algorithms({"MPI_Bcast": "chain"})
+    assert stated.network == ("network", {"MPI_Bcast": "chain"})
+    assert stated.communication == ("sent", stated.network)
