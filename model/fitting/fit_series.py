@@ -14,7 +14,7 @@ from ranksight.core.metrics import Kind
 from ranksight.core.onethread import one_thread
 from ranksight.model import priors
 from ranksight.model.fitting.by_process import by_process, fitted_by_process
-from ranksight.model.fitting.fitted import Fitted, is_positive
+from ranksight.model.fitting.fitted import Below, Fitted, is_positive
 from ranksight.model.fitting.iterations import hidden_slope, lines
 from ranksight.model.fitting.outcome import Searched, fitted_from, joined
 from ranksight.model.search import shrinkage
@@ -162,7 +162,7 @@ def _two_sided(series: Series, label: str, location: Location, task: _Task, sear
     together = joined([searched, high], order)
     location.repeats[rows] = above_location.repeats
     fitted = fitted_from(series, label, location, task.positive, together)
-    return replace(fitted, breaks=breaks[:, None], below=below, below_rows=rows)
+    return replace(fitted, below=(Below(rows, np.zeros(len(rows), dtype=np.intp), breaks[rows], below),))
 
 
 def _along(offered: Offer, line: int) -> Offer:

@@ -122,7 +122,7 @@ class Functions(Stored):
             # Two levels say nothing of a parameter that took one value.
             ends = self.fitted.trained[:, None, :, :]
             better &= ~((ends[..., 0] == ends[..., 1]) & (points[None] != ends[..., 0])).any(axis=2)
-            better &= ~np.asarray(self.fitted.apart.any(axis=1))[:, None]
+            better &= ~np.asarray(self.fitted.unaffected.any(axis=1))[:, None]
             answer = choose(answer, by_levels, np.arange(len(self.fitted)), better)
         # Where a law of neighbours has no value, would have some rank count less than nothing, or a sum over ranks is
         # not defined, functions know better.
@@ -195,7 +195,7 @@ class Functions(Stored):
         status, reason = answer.status.copy(), answer.reason.astype(object)
         for axis, name in enumerate(self.fitted.parameters):
             unvaried = (low[:, axis, None] == high[:, axis, None]) & (points[None, :, axis] != low[:, axis, None])
-            unvaried &= (status == forecast.OK) & ~self.fitted.apart[:, axis, None]
+            unvaried &= (status == forecast.OK) & ~self.fitted.unaffected[:, axis, None]
             status[unvaried] = forecast.UNVARIED
             reason[unvaried] = forecast.REASONS[forecast.UNVARIED].format(parameter=name)
         return replace(answer, status=status, reason=reason)
@@ -323,9 +323,7 @@ def find_minor(series: Series) -> tuple[tuple[str, str], ...]:
         return ()
     values = reduce(series.values, "median", axis=2)
     index = np.array([rows[key] for key in pairs])
-    part = values[index]
-    if series.worth is not None:
-        part = part + UNSEEN * np.nan_to_num(np.nanmax(np.nan_to_num(series.worth[index]), axis=2))
+    part = values[index] + UNSEEN * np.nan_to_num(series.worth[index]).max(axis=2)
     whole = values[[rows[key[0], WHOLES[key[1]]] for key in pairs]]
     small = np.all(
         np.where(np.isfinite(part), part, 0.0) <= MINOR * np.where(np.isfinite(whole), whole, np.inf), axis=1

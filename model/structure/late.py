@@ -97,7 +97,7 @@ def fit_late(series: Series) -> Late | None:
     axes: dict[int, int] = {}
     for i, name in enumerate(series.metrics):
         zero, several = values[i] == 0, values[i] > 0
-        if series.worth is not None and np.isfinite(series.worth[i]).any():
+        if np.isfinite(series.worth[i]).any():
             continue  # a zero is a time that no sample fell on
         if metric(name).kind != "time" or not 1 <= several.sum() <= MOST or zero.sum() < FEWEST:
             continue

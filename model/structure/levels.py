@@ -288,18 +288,20 @@ def fit_levels(series: Series, **settings: Any) -> Levels | None:
         other for i, other in enumerate(series.parameters) if i != at and len(np.unique(series.points[:, i])) > 1
     )
     constants = np.full((len(series), 2), np.nan)
-    errors = None if series.worth is None or others else np.zeros((len(series), 2))
+    errors = np.zeros((len(series), 2)) if series.sampled.any() and not others else None
     halves = []
     for end, level in enumerate((low, high)):
         part = series.at(series.points[:, at] == level)
         if others:
             columns = [series.parameters.index(other) for other in others]
             halves.append(
-                fit_series(replace(part, parameters=others, points=part.points[:, columns], hidden=None), **settings)
+                fit_series(
+                    replace(part, parameters=others, points=part.points[:, columns], hidden=np.empty(0)), **settings
+                )
             )
         else:
             constants[:, end] = np.nanmedian(part.values.reshape(len(series), -1), axis=1)
-            if errors is not None and part.worth is not None:
+            if errors is not None:
                 few = part.sampled
                 number, worth = part.samples[few].sum(axis=1), np.nanmax(part.worth[few], axis=(1, 2))
                 # What no sample fell on had half of one.

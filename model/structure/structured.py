@@ -105,7 +105,7 @@ def _structured(
     each = {name: value for name, value in settings.items() if name not in ("jobs", "dask")}
     keys = series.keys
     # What follows the work per rank, as stated, does not follow the process grid.
-    unmoved = np.asarray(fitted.apart.any(axis=1)).tolist()
+    unmoved = np.asarray(fitted.unaffected.any(axis=1)).tolist()
     names = {key for key, yes in zip(keys, unmoved, strict=True) if not yes}
     called = collective(experiment)
     near = {key for key in names if key[1] not in SENT or key[0] not in called}

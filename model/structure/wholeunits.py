@@ -98,11 +98,9 @@ class WholeUnits(Stored):
         for at, place in enumerate(which.tolist()):
             start = int(used[place]) * repeats
             values[:, place, start : start + repeats] = series.values[:, at]
-            if series.worth is not None:
-                worth[:, place, start : start + repeats] = series.worth[:, at]
+            worth[:, place, start : start + repeats] = series.worth[:, at]
             used[place] += 1
-        worths = None if series.worth is None else worth
-        return replace(series, points=points, values=values, hidden=None, worth=worths)
+        return replace(series, points=points, values=values, hidden=np.empty(0), worth=worth)
 
     def remark(self, point: Array, parameters: Sequence[str]) -> str:
         """What is to be said of one configuration (m,): nothing where ranks divide the units nearly evenly."""
