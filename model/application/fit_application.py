@@ -12,7 +12,7 @@ from ranksight.model.application.balance import fit_balance
 from ranksight.model.application.bulk_synchronous import Application
 from ranksight.model.application.communication import Communication
 from ranksight.model.application.fit_imbalances import fit_imbalances
-from ranksight.model.application.message_series import message_series, message_table
+from ranksight.model.application.message_series import message_series, message_tables
 from ranksight.model.application.network import Network
 from ranksight.model.application.node import Node
 from ranksight.model.application.totals import MEAN, MEAN_OF_ALL, values_of_totals
@@ -95,7 +95,7 @@ def _communication(experiment: Experiment, stated: Stated | None, **settings: An
         return None
     each = {name: value for name, value in settings.items() if name not in ("jobs", "dask")}
     fitted = fit_varied(messages, **each)
-    functions = structured(experiment, messages, fitted, lambda run: message_table(experiment, run), stated, **settings)
+    functions = structured(experiment, messages, fitted, lambda: message_tables(experiment), stated, **settings)
     return Communication(functions, fit_messages(experiment, stated, **each), points=messages.points)
 
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from ranksight.core.arrays import Array
-from ranksight.core.experiment import ALL_RANKS, WHOLE, Experiment, Run
+from ranksight.core.columns import Columns
+from ranksight.core.experiment import ALL_RANKS, WHOLE, Experiment
 from ranksight.core.idle import working
 from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
@@ -27,15 +28,15 @@ CLEAR = 0.5
 def values_of_totals(experiment: Experiment, times: Series) -> str:
     """One of :data:`MEANINGS` for the times (s, n, r) of kernels without ranks; empty where counts do not decide it."""
     parameters = experiment.parameters
-    if "ranks" not in parameters or any(_by_rank(experiment, run) for run in experiment.runs):
+    if "ranks" not in parameters or any(_by_rank(table) for _, table in experiment.counted()):
         return ""
     points = {tuple(point): at for at, point in enumerate(times.points.tolist())}
     rows_of = {kernel: at for at, (kernel, name) in enumerate(times.keys) if name == "time" and kernel != WHOLE}
     kernels = {kernel: at for at, kernel in enumerate(rows_of)}
     counts = np.full((len(MEANINGS), len(rows_of), len(points)), np.nan)
-    for run in experiment.runs:
-        table, place = experiment.arrays(run), points.get(run.point(parameters))
-        if place is None or table is None or WORK not in table.values or run.sampled(WORK):
+    for run, table in experiment.counted(run for run in experiment.runs if run.point(parameters) in points):
+        place = points[run.point(parameters)]
+        if WORK not in table.values or run.sampled(WORK):
             continue
         rows = working(run, table)
         table = table if rows is None else table.select(rows)
@@ -50,12 +51,9 @@ def values_of_totals(experiment: Experiment, times: Series) -> str:
     return _steadiest(medians, counts)
 
 
-def _by_rank(experiment: Experiment, run: Run) -> bool:
-    """Whether a run has times by rank."""
-    table = experiment.arrays(run)
-    if table is None or "time" not in table.values:
-        return False
-    return bool((np.isfinite(table.values["time"]) & (table.rank != ALL_RANKS)).any())
+def _by_rank(table: Columns) -> bool:
+    """Whether counters of a run have times by rank."""
+    return "time" in table.values and bool((np.isfinite(table.values["time"]) & (table.rank != ALL_RANKS)).any())
 
 
 def _steadiest(times: Array, counts: Array) -> str:
