@@ -75,9 +75,10 @@ class Stored:
 
     def present(self) -> dict[str, Any]:
         """The fields that are there, by name."""
+        absent = {each.name: each.default for each in fields(self)}  # type: ignore[arg-type]
+        absent = {name: value for name, value in absent.items() if value is None or isinstance(value, Stored)}
         values = {name: getattr(self, name) for name in _fields(type(self))}
-        optional = {each.name for each in fields(self) if each.default is None}  # type: ignore[arg-type]
-        return {name: value for name, value in values.items() if value is not None or name not in optional}
+        return {name: value for name, value in values.items() if name not in absent or value is not absent[name]}
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Self:

@@ -21,7 +21,7 @@ from ranksight.core.sampled import sampled_runs
 from ranksight.model.application.rankclasses import RankClasses, fit_classes, works
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.fitting.varied import fit_varied
-from ranksight.model.plaindata import Stored
+from ranksight.model.part import Part
 from ranksight.model.series.reducing import Series
 from ranksight.model.structure.wholeunits import WholeUnits
 from ranksight.model.uncertainty import forecast
@@ -42,7 +42,7 @@ FEWEST = 3
 
 
 @dataclass(frozen=True)
-class Balance(Stored):
+class Balance(Part):
     """How unevenly ranks work."""
 
     fitted: Fitted  # the imbalance as measured, in the row :data:`KEY`
@@ -67,7 +67,7 @@ class Balance(Stored):
         value = np.maximum(np.nan_to_num(value, nan=1.0), 1.0)
         return value, np.clip(np.nan_to_num(low, nan=1.0), 1.0, value), np.fmax(high, value)
 
-    def notes(self, points: Array) -> list[str]:
+    def remarks(self, points: Array) -> list[str]:
         """Which rank the wall waits for at `points`, where it does by :data:`TELLING` or more."""
         texts = []
         for point, ratio in zip(points, self.imbalance(points)[0] if self.busiest else (), strict=False):

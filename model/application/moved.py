@@ -25,11 +25,11 @@ from ranksight.core.arrays import Array, Index
 from ranksight.core.metrics import metric
 from ranksight.model.application.assumed import Assumed
 from ranksight.model.application.node import NODES
-from ranksight.model.application.runs import Runs
+from ranksight.model.application.runs import NO_RUNS, Runs
 from ranksight.model.laws.law import COST, FUNCTION, MESSAGES
 from ranksight.model.laws.stacking import places
 from ranksight.model.laws.together import Laws
-from ranksight.model.plaindata import Stored
+from ranksight.model.part import Part
 from ranksight.model.quantity import Quantity
 from ranksight.model.series.computation import cores
 from ranksight.model.series.domains import Domains
@@ -47,7 +47,7 @@ ELSEWHERE = "{metric} was measured on another machine than {machine}: measure it
 
 
 @dataclass(frozen=True)
-class Moved(Stored):
+class Moved(Part):
     """K kernels on another machine."""
 
     name: str  # of the platform
@@ -62,7 +62,7 @@ class Moved(Stored):
     assumed: tuple[Assumed, ...]
     network: bool = True  # whether the network there is described
     seen: Array | None = None  # (n, m): configurations that were measured there
-    runs: Runs | None = None  # times as measured here
+    runs: Runs = NO_RUNS  # times as measured here
 
     def of_functions(
         self, forecast_here: Forecast, timed: Mapping[str, int], points: Array, names: Sequence[str]
@@ -70,7 +70,7 @@ class Moved(Stored):
         """The forecast `forecast_here` with the functions of time, which `timed` names, on the other machine."""
         index = np.array(list(timed.values()), dtype=np.intp)
         rows = places(self.kernels, tuple(timed))
-        forecast_here = forecast_here if self.runs is None else self.runs.met(forecast_here, points, timed)
+        forecast_here = self.runs.met(forecast_here, points, timed)
         times = rows_of(forecast_here, index)
         centre, deviation = self.ratio(rows, points, names)
         quantity = Quantity.of_ends(times.value, times.lower, times.upper)
@@ -154,6 +154,10 @@ class Moved(Stored):
     def placed(self, placement: str | None, ranks_per_node: int | None) -> Moved:
         """The same machine with its ranks placed in another way."""
         return replace(self, target=self.target.placed(placement, ranks_per_node))
+
+    def remarks(self, points: Array) -> list[str]:
+        """What is assumed of the other machine."""
+        return [str(each) for each in self.assumed]
 
     def _fits(self) -> bool:
         kernels = len(self.kernels)

@@ -20,6 +20,7 @@ from ranksight.core.arrays import Array, Index
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE
 from ranksight.model.kernel_time.sums import Sums, cut_off, fit_sums, forms, term, values_of
+from ranksight.model.part import Part
 from ranksight.model.plaindata import Stored
 from ranksight.model.priors import KERNELS_EXCESS, LATE_SLOPE, OTHERS_NEGLIGIBLE, RARE_TERM, REPEATED, WAITING_SCATTER
 from ranksight.model.quantity import CENTRAL, TAIL
@@ -122,7 +123,7 @@ class DoubtfulSum(Stored):
 
 
 @dataclass(frozen=True)
-class Others(Stored):
+class Others(Part):
     """T_others over the parameters.
 
     `times`: its function; None where it is negligible. `scatter`: root mean square of what is left, as a share of the

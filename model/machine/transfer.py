@@ -25,7 +25,7 @@ from ranksight.model.application.bulk_synchronous import Application
 from ranksight.model.application.moved import MIXED, Moved
 from ranksight.model.application.network import Network
 from ranksight.model.application.node import Node
-from ranksight.model.application.runs import Runs
+from ranksight.model.application.runs import NO_RUNS, Runs
 from ranksight.model.fitted_model import Model
 from ranksight.model.kernel_time.composition import Caches
 from ranksight.model.kernel_time.counted import BEYOND_L1, WAITING, Counted
@@ -117,15 +117,13 @@ def _moved(model: Model, origin: Platform, target: Platform, instructions: float
         cache=None,
         network=network,
         node=node,
-        runs=None,
+        runs=NO_RUNS,
         machine=moved,
     )
 
 
-def _as_measured(runs: Runs | None) -> Runs | None:
+def _as_measured(runs: Runs) -> Runs:
     """The runs here with the scatter between jobs where nothing was repeated: a ratio to them is of measured times."""
-    if runs is None:
-        return None
     errors, scatter = (np.where(np.isfinite(each), each, BETWEEN_JOBS) for each in (runs.errors, runs.scatter))
     return replace(runs, errors=errors, scatter=scatter)
 
