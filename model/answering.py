@@ -21,8 +21,8 @@ from ranksight.model.notes import notes
 from ranksight.model.predicting import Learned
 from ranksight.model.prediction import Prediction
 from ranksight.model.questions import known
-from ranksight.model.structure.functions import join, rows_of
 from ranksight.model.uncertainty.forecast import NO_ROWS, Forecast
+from ranksight.model.uncertainty.rows import join, rows_of
 
 
 class Block(NamedTuple):

@@ -32,9 +32,10 @@ from ranksight.model.remarks import Remarks
 from ranksight.model.resource.cycle_times import Clock
 from ranksight.model.series.folding import Selection
 from ranksight.model.structure.coordinates import Coordinates
-from ranksight.model.structure.functions import ARRAYS, Functions, rows_of
+from ranksight.model.structure.functions import Functions
 from ranksight.model.structure.wholeunits import Staircase
 from ranksight.model.uncertainty.forecast import NO_DATA, Forecast
+from ranksight.model.uncertainty.rows import ARRAYS, rows_of
 
 TIMED = ("time", "cycles")
 """Metrics that a contradiction between counters spoils."""

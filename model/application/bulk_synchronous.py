@@ -42,10 +42,11 @@ from ranksight.model.series.computation import PROGRAM, cores
 from ranksight.model.sharing.caches import SharedCache
 from ranksight.model.sharing.demand import loads_of
 from ranksight.model.sharing.shared import Sharing
-from ranksight.model.structure.functions import Functions, choose, rows_of
+from ranksight.model.structure.functions import Functions
 from ranksight.model.structure.wholeunits import Share
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
+from ranksight.model.uncertainty.rows import choose, rows_of
 
 
 @dataclass(frozen=True)

@@ -38,10 +38,11 @@ from ranksight.model.plaindata import Stored
 from ranksight.model.priors import COMMUNICATION_UNKNOWN, UNSEEN
 from ranksight.model.quantity import TAIL
 from ranksight.model.series.computation import THREADS
-from ranksight.model.structure.functions import Functions, choose
+from ranksight.model.structure.functions import Functions
 from ranksight.model.structure.stated import BETWEEN
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
+from ranksight.model.uncertainty.rows import choose
 
 if TYPE_CHECKING:
     from ranksight.comm.costs.fabric import Fabric

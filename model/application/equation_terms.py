@@ -21,8 +21,8 @@ from ranksight.model.laws.asked import Slowest
 from ranksight.model.laws.stacking import places
 from ranksight.model.quantity import CENTRAL, Quantity
 from ranksight.model.resource.equation import LEVELS, Parts, Resources
-from ranksight.model.structure.functions import join
 from ranksight.model.uncertainty.forecast import NO_ROWS, Forecast
+from ranksight.model.uncertainty.rows import join
 
 TERMS = ("configuration", "kernel", "term", "value", "lower", "upper", "method")
 """Columns: ``kernel`` is None for T_others; ``lower`` and ``upper`` are None where the term was not given a spread."""

@@ -33,9 +33,9 @@ from ranksight.model.part import Part
 from ranksight.model.quantity import Quantity
 from ranksight.model.series.computation import cores
 from ranksight.model.series.domains import Domains
-from ranksight.model.structure.functions import choose, rows_of
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
+from ranksight.model.uncertainty.rows import choose, rows_of
 from ranksight.platforms.assumptions import spread
 
 CORE, MEMORY, RATIO, BOUND = range(4)

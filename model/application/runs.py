@@ -21,9 +21,9 @@ from ranksight.model.plaindata import Stored
 from ranksight.model.priors import REPEATED
 from ranksight.model.quantity import Quantity
 from ranksight.model.series.reducing import Series
-from ranksight.model.structure.functions import ARRAYS
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
+from ranksight.model.uncertainty.rows import ARRAYS
 
 SAME = 1e-9
 """Relative difference up to which configurations are the same."""

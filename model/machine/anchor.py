@@ -32,7 +32,7 @@ from ranksight.model.machine.transfer import moved_to, shifted
 from ranksight.model.priors import BETWEEN_JOBS
 from ranksight.model.quantity import Quantity
 from ranksight.model.series.reducing import Series, series_from_experiment
-from ranksight.model.structure.functions import rows_of
+from ranksight.model.uncertainty.rows import rows_of
 from ranksight.platforms import Platform
 from ranksight.platforms.writing import dumps
 

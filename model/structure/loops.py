@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from ranksight.core.experiment import Run
+    from ranksight.model.structure.functions import Functions
 
 CALLS = ("visits", "messages")
 """Metrics that say how often something is called, the better evidence first."""
@@ -153,6 +154,12 @@ class Iterations(Stored, Keyed):
                 yield run, table.assign(**each_call)
 
         return divided
+
+    def fits(self, functions: Functions, per_call: Functions) -> bool:
+        """Whether it is of series of `functions`, and `per_call` says what these count in one call."""
+        rows, keys = functions.rows.keys(), self.keys
+        parameters = self.parameters == functions.fitted.parameters
+        return parameters and {*keys, *self.counted} <= rows and set(keys) <= per_call.rows.keys()
 
     def _fits(self) -> bool:
         m, s = len(self.parameters), len(self.kernels)

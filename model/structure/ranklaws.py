@@ -27,14 +27,12 @@ from __future__ import annotations
 import itertools
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ranksight.core.arrays import Array, Index, Ints, Mask
-from ranksight.model.plaindata import Stored
 from ranksight.model.quantity import CENTRAL, TAIL
-from ranksight.model.series.keyed import Keyed
 from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
 from ranksight.model.structure.coefficients import Coefficients, weighted_quantile
@@ -42,12 +40,17 @@ from ranksight.model.structure.gridlaw import EXACT
 from ranksight.model.structure.halolaws import CLOSE, Found, find_margins
 from ranksight.model.structure.ranksums import Called, by_chance, different, find_costs, on_same_sides
 from ranksight.model.structure.rankterms import RANK_TERMS, SENT_TO, Halo, term_values
+from ranksight.model.structure.structure import Structure
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
+from ranksight.model.uncertainty.rows import choose, rows_of
+
+if TYPE_CHECKING:
+    from ranksight.model.structure.functions import Functions
 
 
 @dataclass(frozen=True)
-class RankLaws(Stored, Keyed):
+class RankLaws(Structure):
     """Sums of laws of s series."""
 
     parameters: tuple[str, ...]  # of the model
@@ -96,14 +99,20 @@ class RankLaws(Stored, Keyed):
         form = np.ones(shape)
         return Forecast(value, lower, upper, status, reason, form)
 
-    def among(self, others: Forecast, points: Array, near: Mask | None = None) -> Forecast:
+    def improved(self, answer: Forecast, functions: Functions, points: Array) -> Forecast:
+        """Sums of terms of the ranks, wherever these are whole."""
+        index, near = functions.index(self.keys), functions.lawful
+        by_sums = self.among(rows_of(answer, index), points, np.array([key in near for key in self.keys], dtype=bool))
+        return choose(answer, by_sums, index, by_sums.status != forecast.DOMAIN)
+
+    def among(self, others: Forecast, points: Array, near: Mask | bool = False) -> Forecast:
         """The forecast of the s series, within whose intervals those of `others` are where sums met by chance.
 
         `near` (s,): series whose values are those of `others`, laws of neighbours that no run distinguishes from sums.
         """
         own_forecast = self.predict(points)
         between = own_forecast.status == forecast.DOMAIN
-        by_neighbours = np.zeros(len(self.kernels), dtype=bool) if near is None else near
+        by_neighbours = np.broadcast_to(near, len(self.kernels))
         doubted = (self.chance | by_neighbours)[:, None] & ~between
         lower = np.where(doubted, np.fmin(own_forecast.lower, others.lower), own_forecast.lower)
         upper = np.where(doubted, np.fmax(own_forecast.upper, others.upper), own_forecast.upper)

@@ -27,8 +27,9 @@ from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.formula import check_names, evaluate
 from ranksight.model.plaindata import Stored
 from ranksight.model.series.reducing import Series
-from ranksight.model.structure.functions import Functions, choose, rows_of
+from ranksight.model.structure.functions import Functions
 from ranksight.model.uncertainty.forecast import Forecast
+from ranksight.model.uncertainty.rows import choose, rows_of
 
 UNEVEN = 1.05
 """Work of the busiest rank over an even share from which on an answer says so."""
