@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ranksight.core.arrays import Array, Index, Mask
 from ranksight.model.application.equation_terms import NO_TERMS, Terms
 from ranksight.model.application.exchanged import Exchanged
-from ranksight.model.resource.equation import LEVELS, Parts
+from ranksight.model.resource.equation import LEVELS
 from ranksight.model.uncertainty.forecast import NO_ROWS, Forecast
 
 PARTS = ("execution", *LEVELS, "contention", "direct", "imbalance", "communication")
@@ -26,7 +26,6 @@ class Refined:
     said: Forecast
     uneven: Array  # (k,)
     """What the busiest rank has of whole units of work over the mean, where times are means; 1 elsewhere."""
-    parts: Parts | None = None  # of the kernels of :attr:`Application.resources`
     methods: tuple[tuple[Index, Mask, NDArray[np.object_], Mask], ...] = ()
     """tuple of ((r,) intp, (r, k) bool, (r, k) object, (r, k) bool): rows, the configurations at which laws predict
     them, those laws, and where a function of time comes first."""

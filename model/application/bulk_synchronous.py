@@ -29,7 +29,7 @@ from ranksight.model.application.network import Network
 from ranksight.model.application.node import Node
 from ranksight.model.application.others import Others
 from ranksight.model.application.runs import NO_RUNS, Runs
-from ranksight.model.kernel_time.counted import Counted, Times
+from ranksight.model.kernel_time.counted import Counted
 from ranksight.model.laws.asked import Asked
 from ranksight.model.laws.fits import Fits
 from ranksight.model.laws.law import BANDWIDTH, CACHE, CONSTANT_CPI, COUNTED, FUNCTION, MESSAGES
@@ -146,9 +146,8 @@ class Application(Stored):
         if self.machine is not None:
             self.machine.laws(laws, points, functions.fitted.parameters)
         uneven = np.ones(len(points)) if share is None or "time" in share.busiest else share.unevenness
-        parts, times = asked.parts, asked.counted
         if not timed:
-            return Refined(predicted, uneven, parts)
+            return Refined(predicted, uneven)
         self._leave(laws, points)
         laws.leave_vague(self.weights)
         index = np.array(list(timed.values()), dtype=np.intp)
@@ -165,8 +164,8 @@ class Application(Stored):
         predicted = choose(predicted, mixed, index, everywhere)
         predicted = self.runs.met(predicted, points, timed, self.pace)
         mixed = rows_of(predicted, index)
-        predicted = self._cycles(predicted, mixed, timed, rows, times)
-        terms = terms_of(self.counted, times, self.resources, parts, mixed, timed, asked.slowest)
+        predicted = self._cycles(predicted, mixed, timed, asked)
+        terms = terms_of(self.counted, self.resources, asked, mixed, timed)
         if self.cache is not None and terms.kernels:
             predicted = self._opened(predicted, functions, points, predicted if share is None else share.said, terms)
         texts = methods(names, weights, laws.details(tuple(timed)))
@@ -179,7 +178,7 @@ class Application(Stored):
             name: dict(zip(timed, values, strict=True))
             for name, values in laws.taken(tuple(timed), names, weights).items()
         }
-        return Refined(predicted, uneven, parts, by_law, terms, split, quantities)
+        return Refined(predicted, uneven, by_law, terms, split, quantities)
 
     def _leave(self, laws: Laws, points: Array) -> None:
         """Leave configurations of other memory domains, or with more ranks in one, to laws that know of bandwidth.
@@ -202,26 +201,21 @@ class Application(Stored):
         slowest = partial(uneven.reaching, points=at) if uneven is not None and by_mean else None
         return Asked(functions.fitted.parameters, points, functions.rows, predicted, counts, at, self.laws, slowest)
 
-    def _cycles(
-        self,
-        predicted: Forecast,
-        mixed: Forecast,
-        timed: Mapping[str, int],
-        rows: Mapping[tuple[str, str], int],
-        times: Times | None,
-    ) -> Forecast:
+    def _cycles(self, predicted: Forecast, mixed: Forecast, timed: Mapping[str, int], asked: Asked) -> Forecast:
         """Cycles of kernels whose time a counted equation or shared bandwidth predicts: that time at its clock."""
         clock = np.full(mixed.value.shape, np.nan)
         place = {kernel: at for at, kernel in enumerate(timed)}
         for law in self.shared:
             clock[[place[kernel] for kernel in law.kernels]] = law.clock[:, None]
-        if self.counted is not None and times is not None:
+        if self.counted is not None:
             known = np.flatnonzero(np.isfinite(self.counted.offset))
             chosen = [place[self.counted.kernels[at]] for at in known]
-            clock[chosen] = np.exp(times.clock.centre - self.counted.offset[known][:, None])
-        chosen = [at for kernel, at in place.items() if (kernel, "cycles") in rows and np.isfinite(clock[at]).all()]
+            clock[chosen] = np.exp(asked.counted.clock.centre - self.counted.offset[known][:, None])
+        chosen = [
+            at for kernel, at in place.items() if (kernel, "cycles") in asked.rows and np.isfinite(clock[at]).all()
+        ]
         kernels = list(timed)
-        index = np.array([rows[kernels[at], "cycles"] for at in chosen], dtype=np.intp)
+        index = np.array([asked.rows[kernels[at], "cycles"] for at in chosen], dtype=np.intp)
         of_times = rows_of(mixed, np.array(chosen, dtype=np.intp))
         ends = {name: getattr(of_times, name) * clock[chosen] for name in ("value", "lower", "upper")}
         return choose(predicted, replace(of_times, **ends), index, of_times.status == forecast.OK)

@@ -16,11 +16,11 @@ import numpy as np
 
 from ranksight.core.arrays import Array, Mask, ratio
 from ranksight.core.units import whole
-from ranksight.model.kernel_time.counted import Counted, Times
-from ranksight.model.laws.asked import Slowest
+from ranksight.model.kernel_time.counted import Counted
+from ranksight.model.laws.asked import Asked
 from ranksight.model.laws.stacking import places
 from ranksight.model.quantity import CENTRAL, Quantity
-from ranksight.model.resource.equation import LEVELS, Parts, Resources
+from ranksight.model.resource.equation import LEVELS, Resources
 from ranksight.model.uncertainty.forecast import NO_ROWS, Forecast
 from ranksight.model.uncertainty.rows import join
 
@@ -63,33 +63,29 @@ NO_TERMS = Terms((), NO_ROWS, NO_ROWS, NO_ROWS, np.zeros(0, dtype=bool), (), np.
 
 
 def terms_of(
-    counted: Counted | None,
-    times: Times | None,
-    resources: Resources | None,
-    parts: Parts | None,
-    mixed: Forecast,
-    timed: Mapping[str, int],
-    slowest: Slowest | None,
+    counted: Counted | None, resources: Resources | None, asked: Asked, mixed: Forecast, timed: Mapping[str, int]
 ) -> Terms:
     """CPI, BF_mem and clock of every kernel that an equation describes.
 
     Where stalls were not counted, BF_mem is what brings the equation to the time of the mixture, `mixed`, a row each of
-    the kernels in `timed`. `slowest`: where cycles are means over ranks and times those of the slowest, which has
-    that many more cycles at the same clock.
+    the kernels in `timed`. `asked`: where its cycles are means over ranks and times those of the slowest, which has
+    that many more cycles at the same clock, it says how many.
     """
     blocks = list[Terms]()
-    if counted is not None and times is not None and counted.split.any():
+    if counted is not None and counted.split.any():
+        times = asked.counted
         rows = np.flatnonzero(counted.split)
         names, method = tuple(counted.kernels[at] for at in rows), ("stalls counted",) * len(rows)
         shape = times.cpi.centre.shape
         centre, down, up = (np.broadcast_to(s, shape) for s in (times.clock.centre, times.clock.down, times.clock.up))
         rate = Quantity(centre, down, up)
-        if slowest is not None:
-            rate = rate.moved(np.log(slowest(counted.kernels)[0]))
+        if asked.slowest is not None:
+            rate = rate.moved(np.log(asked.slowest(counted.kernels)[0]))
         terms = (times.cpi, times.blocking, rate)
         cpi, blocking, clock = (Forecast.of(term.rows(rows)) for term in terms)
         blocks.append(Terms(names, cpi, blocking, clock, np.ones(len(rows), dtype=bool), method, counted.latencies))
-    if resources is not None and parts is not None:
+    if resources is not None:
+        parts = asked.parts
         known = blocks[0].kernels if blocks else ()
         rows = np.array([at for at, kernel in enumerate(resources.kernels) if kernel not in known], dtype=np.intp)
         one = np.ones((len(rows), mixed.value.shape[1]))

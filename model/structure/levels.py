@@ -68,8 +68,7 @@ class Levels(Structure):
     metrics: tuple[str, ...]
     steepest: Array  # (s,)
     """Steepest slope (:func:`slopes`) between the levels at any configuration; 0 where there is none."""
-    errors: Array | None = None  # (s, 2)
-    """Relative standard errors of those `constants` that are made of samples; 0 for the others, None where none is."""
+    errors: Array  # (s, 2): relative standard errors of those `constants` that are made of samples; 0 for the others
 
     def predict(self, points: Array) -> Forecast:
         """Forecast every series at `points` (k, m); see :meth:`ranksight.model.fitting.fitted.Fitted.predict`."""
@@ -132,8 +131,6 @@ class Levels(Structure):
         """Forecasts of the functions at both levels; median and ends at them, (s, k, 2)."""
         if self.fitted is None:
             ends = np.broadcast_to(self.constants[:, None, :], (len(self.kernels), len(points), 2))
-            if self.errors is None:
-                return [], (ends, ends, ends)
             reach = np.exp(TAIL * self.errors)[:, None, :]
             return [], (ends, ends / reach, ends * reach)
         columns = [self.parameters.index(name) for name in self.others]
@@ -257,15 +254,14 @@ class Levels(Structure):
     def _fits(self) -> bool:
         low, high = self.levels
         series = len(self.kernels)
-        errors = np.zeros((series, 2)) if self.errors is None else self.errors
         return (
             0 < low < high < np.inf
             and self.parameter in self.parameters
             and set(self.others) <= set(self.parameters) - {self.parameter}
             and len(self.metrics) == series
-            and self.constants.shape == errors.shape == (series, 2)
+            and self.constants.shape == self.errors.shape == (series, 2)
             and self.steepest.shape == (series,)
-            and bool(np.isfinite(self.steepest).all() and ((errors >= 0) & (errors < 10)).all())
+            and bool(np.isfinite(self.steepest).all() and ((self.errors >= 0) & (self.errors < 10)).all())
             and all((part.kernels, part.parameters) == (self.kernels, self.others) for part in self.fitted or ())
         )
 
@@ -307,7 +303,7 @@ def fit_levels(series: Series, **settings: Any) -> Levels | None:
         other for i, other in enumerate(series.parameters) if i != at and len(np.unique(series.points[:, i])) > 1
     )
     constants = np.full((len(series), 2), np.nan)
-    errors = np.zeros((len(series), 2)) if series.sampled.any() and not others else None
+    errors = np.zeros((len(series), 2))
     halves = []
     for end, level in enumerate((low, high)):
         part = series.at(series.points[:, at] == level)
@@ -320,12 +316,11 @@ def fit_levels(series: Series, **settings: Any) -> Levels | None:
             )
         else:
             constants[:, end] = np.nanmedian(part.values.reshape(len(series), -1), axis=1)
-            if errors is not None:
-                few = part.sampled
-                number, worth = part.samples[few].sum(axis=1), np.nanmax(part.worth[few], axis=(1, 2))
-                # What no sample fell on had half of one.
-                constants[few, end] = np.where(number > 0, constants[few, end], HALF * worth)
-                errors[few, end] = 1 / np.sqrt(np.maximum(number, HALF))
+            few = part.sampled
+            number, worth = part.samples[few].sum(axis=1), np.nanmax(part.worth[few], axis=(1, 2))
+            # What no sample fell on had half of one.
+            constants[few, end] = np.where(number > 0, constants[few, end], HALF * worth)
+            errors[few, end] = 1 / np.sqrt(np.maximum(number, HALF))
     fitted = (halves[0], halves[1]) if others else None
     steepest = _steepest(series, at, (low, high))
     names = series.kernels, series.metrics
