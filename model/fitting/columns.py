@@ -213,13 +213,9 @@ def columns_of(content: Mapping[str, Any], rows: Index) -> dict[str, Any]:
     if "processes" in content:
         parts = [(stored, np.flatnonzero(np.isin(stored["rows"], rows))) for stored in content["processes"]]
         columns["processes"] = [_some(stored, places, rows) for stored, places in parts if len(places)]
-    columns["breaks"] = []
-    for stored in content["breaks"]:
-        places = np.flatnonzero(np.isin(stored["rows"], rows))
-        if len(places):
-            place, below = np.searchsorted(rows, stored["rows"][places]), columns_of(stored["below"], places)
-            one = {"rows": place, "axis": stored["axis"][places], "at": stored["at"][places], "below": below}
-            columns["breaks"].append(one)
+    if "breaks" in content:  # below a break there is none
+        parts = ((stored, np.flatnonzero(np.isin(stored["rows"], rows))) for stored in content["breaks"])
+        columns["breaks"] = [_some_broken(stored, places, rows) for stored, places in parts if len(places)]
     return columns
 
 
@@ -228,6 +224,13 @@ def _some(stored: Mapping[str, Any], places: Index, rows: Index) -> dict[str, An
     whole = ("axes", "points", "terms", "domains", "turn")
     part = {name: column if name in whole else column[places] for name, column in stored.items()}
     return {**part, "rows": np.searchsorted(rows, stored["rows"][places])}
+
+
+def _some_broken(stored: Mapping[str, Any], places: Index, rows: Index) -> dict[str, Any]:
+    """The plain data of breaks, of its series `places` alone, which are some of the series `rows`."""
+    part = {name: stored[name][places] for name in ("axis", "at")}
+    below = columns_of(stored["below"], places)
+    return {"rows": np.searchsorted(rows, stored["rows"][places]), **part, "below": below}
 
 
 def _stretches(lengths: NDArray[Any], rows: Index) -> Index:
