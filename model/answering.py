@@ -12,11 +12,10 @@ from numpy.typing import NDArray
 from ranksight.core.arrays import Array
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE
-from ranksight.model.answers import Answers
+from ranksight.model.answers import Answers, evidence_of_series, evidence_of_sum
 from ranksight.model.application.breakdown import Breakdown, Refined
 from ranksight.model.application.equation_terms import EquationTerms
 from ranksight.model.energy import predicted as energy
-from ranksight.model.evidence import evidence_of_series, evidence_of_sum
 from ranksight.model.notes import notes
 from ranksight.model.predicting import Learned
 from ranksight.model.prediction import Prediction

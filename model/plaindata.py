@@ -6,7 +6,7 @@ JSON knows no NaN: a missing number is ``null`` in a file. What is read back may
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import MISSING, fields, is_dataclass
 from types import NoneType, UnionType
@@ -96,6 +96,21 @@ class Stored:
     def _fits(self) -> bool:
         """Whether the fields have the shapes and ranges that computing with them needs."""
         return True
+
+
+class Part(Stored):
+    """A part of an application's time that its evidence carries.
+
+    What a derived class says of places and configurations; nothing where neither matters to it.
+    """
+
+    def placed(self, placement: str | None, ranks_per_node: int | None) -> Self:
+        """The same with ranks placed in another way than in the runs."""
+        return self
+
+    def remarks(self, points: Array) -> Sequence[str]:
+        """What is to be known of answers at `points` (k, m), in sentences."""
+        return ()
 
 
 class Row(Stored):

@@ -21,7 +21,7 @@ from ranksight.core.sampled import sampled_runs
 from ranksight.model.application.rankclasses import RankClasses, fit_classes, works
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.fitting.varied import fit_varied
-from ranksight.model.part import Part
+from ranksight.model.plaindata import Part
 from ranksight.model.series.reducing import Series
 from ranksight.model.structure.wholeunits import WholeUnits
 from ranksight.model.uncertainty import forecast

@@ -35,8 +35,7 @@ from ranksight.model.laws.fits import Fits
 from ranksight.model.laws.law import BANDWIDTH, CACHE, CONSTANT_CPI, COUNTED, FUNCTION, MESSAGES
 from ranksight.model.laws.stacking import PRIOR, Weights
 from ranksight.model.laws.together import Laws, methods
-from ranksight.model.part import Part
-from ranksight.model.plaindata import Stored
+from ranksight.model.plaindata import Part, Stored
 from ranksight.model.resource.equation import LEVELS, Resources
 from ranksight.model.series.computation import PROGRAM, cores
 from ranksight.model.sharing.caches import SharedCache

@@ -32,7 +32,7 @@ import numpy as np
 from ranksight.core.arrays import Array, Index
 from ranksight.model import priors
 from ranksight.model.application.rankclasses import CLASSES, RankClasses
-from ranksight.model.part import Part
+from ranksight.model.plaindata import Part
 from ranksight.model.uncertainty import forecast
 
 if TYPE_CHECKING:

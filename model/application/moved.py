@@ -29,7 +29,7 @@ from ranksight.model.application.runs import NO_RUNS, Runs
 from ranksight.model.laws.law import COST, FUNCTION, MESSAGES
 from ranksight.model.laws.stacking import places
 from ranksight.model.laws.together import Laws
-from ranksight.model.part import Part
+from ranksight.model.plaindata import Part
 from ranksight.model.quantity import Quantity
 from ranksight.model.series.computation import cores
 from ranksight.model.series.domains import Domains

@@ -17,7 +17,7 @@ import numpy as np
 from ranksight.core.arrays import Array, Mask
 from ranksight.core.errors import InputError
 from ranksight.core.units import in_full
-from ranksight.model.part import Part
+from ranksight.model.plaindata import Part
 from ranksight.model.quantity import Quantity, product
 from ranksight.model.series.computation import cores
 from ranksight.model.uncertainty import forecast

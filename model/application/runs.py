@@ -16,8 +16,7 @@ import numpy as np
 
 from ranksight.core.arrays import Array
 from ranksight.model.kernel_time.learn_counted import located
-from ranksight.model.part import Part
-from ranksight.model.plaindata import Stored
+from ranksight.model.plaindata import Part, Stored
 from ranksight.model.priors import REPEATED
 from ranksight.model.quantity import Quantity
 from ranksight.model.series.reducing import Series

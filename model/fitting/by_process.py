@@ -11,8 +11,9 @@ import numpy as np
 
 from ranksight.core.arrays import Array, Mask
 from ranksight.core.mpi import communicates
-from ranksight.model.fitting.fitted import Below, Fitted
+from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.fitting.outcome import trained_range
+from ranksight.model.fitting.printed import Below
 from ranksight.model.process.changepoint import FEWEST as CHANGEPOINTS_FROM
 from ranksight.model.process.changepoint import changepoints, node_place
 from ranksight.model.process.fit_process import data_of, fit_process
@@ -20,11 +21,11 @@ from ranksight.model.process.posterior import Process
 from ranksight.model.process.prevalence import learned
 from ranksight.model.process.several import CHOSEN
 from ranksight.model.process.shown import BEYOND, shown
+from ranksight.model.search.gridterms import primes_of
 from ranksight.model.series.domains import Domains
 from ranksight.model.series.noise import Location, behaviours, judge
 from ranksight.model.series.reducing import Series
 from ranksight.model.uncertainty import forecast
-from ranksight.model.uncertainty.divided import primes_of
 
 FEWEST = 3
 """Configurations below which a series along one coordinate is not answered; one more for each further."""

@@ -214,7 +214,7 @@ def columns_of(content: Mapping[str, Any], rows: Index) -> dict[str, Any]:
         parts = [(stored, np.flatnonzero(np.isin(stored["rows"], rows))) for stored in content["processes"]]
         columns["processes"] = [_some(stored, places, rows) for stored, places in parts if len(places)]
     if "breaks" in content:  # below a break there is none
-        parts = ((stored, np.flatnonzero(np.isin(stored["rows"], rows))) for stored in content["breaks"])
+        parts = [(stored, np.flatnonzero(np.isin(stored["rows"], rows))) for stored in content["breaks"]]
         columns["breaks"] = [_some_broken(stored, places, rows) for stored, places in parts if len(places)]
     return columns
 

@@ -14,9 +14,10 @@ from ranksight.core.metrics import Kind
 from ranksight.core.onethread import one_thread
 from ranksight.model import priors
 from ranksight.model.fitting.by_process import by_process, fitted_by_process
-from ranksight.model.fitting.fitted import Below, Fitted, is_positive
+from ranksight.model.fitting.fitted import Fitted, is_positive
 from ranksight.model.fitting.iterations import hidden_slope, lines
 from ranksight.model.fitting.outcome import Searched, fitted_from, joined
+from ranksight.model.fitting.printed import Below
 from ranksight.model.search import shrinkage
 from ranksight.model.search.crosswise import LINE, Crossed
 from ranksight.model.search.offer import Offer

@@ -16,12 +16,12 @@ from ranksight.core.onethread import one_thread
 from ranksight.model import priors
 from ranksight.model.fitting.abstaining import abstain
 from ranksight.model.fitting.columns import Columns
-from ranksight.model.fitting.printed import Printed
+from ranksight.model.fitting.printed import Below, Printed
 from ranksight.model.process.posterior import Process, turned
 from ranksight.model.process.prevalence import learned
+from ranksight.model.search.gridterms import EVEN, primes_of
 from ranksight.model.search.terms import values
 from ranksight.model.series.noise import behaviours
-from ranksight.model.uncertainty.divided import EVEN, primes_of
 from ranksight.model.uncertainty.drift import beyond, spreads
 from ranksight.model.uncertainty.forecast import Forecast, components, mixture_forecast
 from ranksight.model.uncertainty.mixture import Components
@@ -67,7 +67,7 @@ class Fitted(Printed):
     """Samples behind the value of a configuration, in the mean; infinite where values are not made of samples."""
     primes: Index  # (m,)
     """Largest prime factor among the values measured of parameters that divide work
-    (:func:`ranksight.model.uncertainty.divided.primes_of`)."""
+    (:func:`ranksight.model.search.gridterms.primes_of`)."""
     hidden: Array  # (h, 2)
     """Smallest and largest value of each hidden parameter (:class:`ranksight.model.series.reducing.Series`)."""
     ties: Array  # (q, 1 + m): parameters that varied together only (:mod:`ranksight.model.fitting.ties`)
@@ -77,9 +77,8 @@ class Fitted(Printed):
     """The parameter that everything is a line in: set-up, and as much again with every iteration."""
     processes: tuple[Process, ...] = ()
     """What answers for times; the functions above are what is printed of them."""
-    below: tuple[
-        Below, ...
-    ] = ()  # what holds of series up to where their behaviour changes, the functions above beyond
+    below: tuple[Below[Fitted], ...] = ()
+    """What holds of series up to where their behaviour changes; the functions above hold from there on."""
 
     def __len__(self) -> int:
         return len(self.kernels)
@@ -322,17 +321,6 @@ class Fitted(Printed):
         columns = Columns.from_dict(content)
         below = (Below(part.rows, part.axis, part.at, cls(**part.below.unpacked())) for part in columns.breaks)
         return cls(**columns.unpacked(), below=tuple(below))
-
-
-@dataclass(frozen=True)
-class Below:
-    """b series whose behaviour changes along one parameter within the range (:mod:`ranksight.model.search.segments`),
-    and their functions up to there."""
-
-    rows: Index  # (b,): the series
-    axis: Index  # (b,): the parameter
-    at: Array  # (b,): its value
-    fitted: Fitted
 
 
 def between_jobs(metrics: tuple[str, ...]) -> Array:

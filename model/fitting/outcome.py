@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from ranksight.core.arrays import Array, Index, Mask
 from ranksight.model.fitting.fitted import Fitted
+from ranksight.model.search.gridterms import primes_of
 from ranksight.model.search.screening import Found
 from ranksight.model.series.noise import Location, judge
 from ranksight.model.series.reducing import Series
 from ranksight.model.uncertainty import forecast
-from ranksight.model.uncertainty.divided import primes_of
 
 LIGHTEST = 1e-3
 """Forms lighter than this move no interval's end visibly and are not kept."""

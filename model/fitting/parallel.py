@@ -14,8 +14,9 @@ from ranksight.core.errors import InputError
 from ranksight.core.executing import executor, in_order
 from ranksight.core.log import progress
 from ranksight.model.fitting.fit_series import fit_series
-from ranksight.model.fitting.fitted import Below, Fitted
+from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.fitting.outcome import stacked
+from ranksight.model.fitting.printed import Below
 from ranksight.model.process.posterior import Process
 from ranksight.model.series.reducing import Series
 
@@ -65,7 +66,7 @@ def pick(fitted: Fitted, rows: Index) -> Fitted:
     return replace(fitted, **columns)
 
 
-def _below_of_rows(below: Iterable[Below], rows: Index) -> Iterator[Below]:
+def _below_of_rows(below: Iterable[Below[Fitted]], rows: Index) -> Iterator[Below[Fitted]]:
     """What holds below breaks of the series `rows`, which become the first, second, ... series."""
     for part in below:
         place = np.full(max(rows.max(initial=0), part.rows.max(initial=0)) + 1, -1)

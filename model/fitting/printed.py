@@ -8,7 +8,8 @@ et al. 2013, sections 2 and 4).
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
@@ -19,7 +20,6 @@ from ranksight.model.search.terms import values, write_term
 from ranksight.model.series.keyed import Keyed
 
 if TYPE_CHECKING:
-    from ranksight.model.fitting.fitted import Below
     from ranksight.model.process.posterior import Process
 
 ROUNDING = 1e-9
@@ -46,6 +46,20 @@ def pairs(kernels: tuple[str, ...], metrics: tuple[str, ...]) -> list[tuple[int,
     ]
 
 
+Functions = TypeVar("Functions", bound="Printed")
+
+
+@dataclass(frozen=True)
+class Below(Generic[Functions]):
+    """b series whose behaviour changes along one parameter within the range (:mod:`ranksight.model.search.segments`),
+    and their functions up to there."""
+
+    rows: Index  # (b,): the series
+    axis: Index  # (b,): the parameter
+    at: Array  # (b,): its value
+    fitted: Functions
+
+
 class Printed(Keyed):
     """What is printed of :class:`ranksight.model.fitting.fitted.Fitted`, which has these fields."""
 
@@ -58,7 +72,7 @@ class Printed(Keyed):
     variance: Array
     trained: Array
     processes: tuple[Process, ...]
-    below: tuple[Below, ...]
+    below: tuple[Below[Any], ...]
 
     def leading(self, i: int) -> list[tuple[float, Array]]:
         """Coefficient and term (m, 3) of the leading hypothesis of series `i`, the slowest growing first."""

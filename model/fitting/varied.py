@@ -20,9 +20,9 @@ from ranksight.model.fitting.fit_series import fit_series
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.fitting.parallel import join, pick
 from ranksight.model.fitting.ties import independent
+from ranksight.model.search.gridterms import primes_of
 from ranksight.model.series.computation import apart_from_ranks
 from ranksight.model.series.reducing import NO_SAMPLES, Series
-from ranksight.model.uncertainty.divided import primes_of
 
 
 def fit_varied(series: Series, **settings: Any) -> Fitted:

@@ -11,8 +11,7 @@ from ranksight.core.arrays import Array
 from ranksight.core.log import log
 from ranksight.core.units import some_of
 from ranksight.model.laws.law import LAWS, answerable, installed, part_of
-from ranksight.model.part import Part
-from ranksight.model.plaindata import plain, reading
+from ranksight.model.plaindata import Part, plain, reading
 
 
 @dataclass(frozen=True)

@@ -13,12 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from ranksight.core.arrays import Array, Index, Mask
+from ranksight.core.arrays import Array, Mask
 from ranksight.core.errors import InputError
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.plaindata import Stored, plain
 from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
+from ranksight.model.structure.improving import Structure
 from ranksight.model.structure.late import Late
 from ranksight.model.structure.levels import Levels
 from ranksight.model.structure.local_blocks import Blocks
@@ -26,7 +27,6 @@ from ranksight.model.structure.loops import Iterations
 from ranksight.model.structure.neighbours import Neighbours
 from ranksight.model.structure.ranklaws import RankLaws
 from ranksight.model.structure.stated import BYTES, MESSAGES, Stated
-from ranksight.model.structure.structure import Structure
 from ranksight.model.structure.unserved import Unserved
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
@@ -99,7 +99,7 @@ class Functions(Stored):
         nearest = points.copy()
         nearest[:, axis] = np.fmin(points[:, axis], self.traced)
         more = (points[:, axis] / nearest[:, axis])[None]
-        index = self.index(self.sided)
+        index = self.fitted.indices(self.sided)
         now, most = rows_of(answer, index), rows_of(self._structural(nearest), index)
         lower, upper = most.lower / more, most.upper
         value = np.clip(now.value, most.value / more, most.value)
@@ -113,7 +113,7 @@ class Functions(Stored):
         """What functions and laws say."""
         answer = self.fitted.predict(points)
         for structure in self._structures.values():
-            answer = structure.improved(answer, self, points)
+            answer = structure.improved(answer, self.fitted, points, self.lawful)
         answer = self._scattered(answer, points)
         if self.iterations is not None and self.per_call is not None:
             answer = self._iterated(answer, self.iterations, self.per_call, points)
@@ -121,11 +121,11 @@ class Functions(Stored):
 
     def _iterated(self, answer: Forecast, iterations: Iterations, per_call: Functions, points: Array) -> Forecast:
         """The answers with iterations as they may go on, and these times what a call does where they count."""
-        rows = self.index(iterations.counted)
+        rows = self.fitted.indices(iterations.counted)
         count = iterations.count(answer, rows, points)
         answer = choose(answer, count, rows, np.ones(count.value.shape, dtype=bool))
-        product = iterations.times(rows_of(per_call.predict(points), per_call.index(iterations.keys)), count)
-        return choose(answer, product, self.index(iterations.keys), np.isfinite(product.value))
+        product = iterations.times(rows_of(per_call.predict(points), per_call.fitted.indices(iterations.keys)), count)
+        return choose(answer, product, self.fitted.indices(iterations.keys), np.isfinite(product.value))
 
     @property
     def lawful(self) -> set[tuple[str, str]]:
@@ -148,7 +148,7 @@ class Functions(Stored):
         keys = (*self.irregular, *self.unruled)
         if not keys:
             return answer
-        index = self.index(keys)
+        index = self.fitted.indices(keys)
         unknown = np.array([key in self.unruled for key in keys])[:, None]
         calls = np.array([name == MESSAGES for _, name in keys])[:, None]
         more = np.fmax(points[:, self.fitted.parameters.index("ranks")] / self.traced, 1.0)[None]
@@ -162,10 +162,6 @@ class Functions(Stored):
         status, reason = forecast.judged_by_width(factor, opened.status, opened.reason)
         opened = replace(opened, lower=lower, upper=upper, status=status, reason=reason)
         return choose(answer, opened, index, np.ones(opened.value.shape, dtype=bool))
-
-    def index(self, keys: Sequence[tuple[str, str]]) -> Index:
-        """The rows of series by kernel and metric."""
-        return np.array([self.rows[key] for key in keys], dtype=np.intp)
 
     def _varied(self, answer: Forecast, points: Array) -> Forecast:
         """Nothing is known at another value of a parameter that took one, whatever structure the others have."""
@@ -247,9 +243,9 @@ class Functions(Stored):
             "unserved": self.unserved is None or set(self.unserved.keys) <= rows,
             "irregular": scattered <= rows and self.traced >= 1 and ("ranks" in parameters or not scattered),
         }
-        fits |= {name: structure.describes(self) for name, structure in self._structures.items()}
+        fits |= {name: structure.describes(self.fitted) for name, structure in self._structures.items()}
         if self.iterations is not None and self.per_call is not None:
-            fits["iterations"] = self.iterations.fits(self, self.per_call)
+            fits["iterations"] = self.iterations.fits(self.fitted, self.per_call.rows)
         for name, well in fits.items():
             if not well:
                 raise InputError(f"{name!r} does not fit the functions", "fit the model again")

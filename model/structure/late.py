@@ -11,25 +11,23 @@ zero and the first value the part may have begun or not.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ranksight.core.arrays import Array, Mask
 from ranksight.core.metrics import metric
 from ranksight.core.units import format_si, in_full, in_words
+from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.priors import BETWEEN_JOBS, LATE_SLOPE, REPEATED
 from ranksight.model.quantity import TAIL
 from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
-from ranksight.model.structure.structure import Structure
+from ranksight.model.structure.improving import Key, Structure
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
 from ranksight.model.uncertainty.rows import choose
-
-if TYPE_CHECKING:
-    from ranksight.model.structure.functions import Functions
 
 MOST = 2
 """Values beyond the boundary from which on a function is fitted to them as to any others."""
@@ -75,10 +73,10 @@ class Late(Structure):
         )
         return forecast_late
 
-    def improved(self, answer: Forecast, functions: Functions, points: Array) -> Forecast:
+    def improved(self, answer: Forecast, fitted: Fitted, points: Array, exact: Collection[Key]) -> Forecast:
         """Times that begin late, everywhere."""
         times = self.predict(points)
-        return choose(answer, times, functions.index(self.keys), np.ones(times.value.shape, dtype=bool))
+        return choose(answer, times, fitted.indices(self.keys), np.ones(times.value.shape, dtype=bool))
 
     def formula(self, i: int) -> str:
         """Time `i` as people read it."""

@@ -8,9 +8,10 @@ where the working set outgrows a cache, and two sizes cannot locate that: beyond
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,19 +20,16 @@ from ranksight.core.arrays import Array, Index, Mask, ratio
 from ranksight.model.fitting.fit_series import fit_series
 from ranksight.model.fitting.fitted import Fitted, between_jobs
 from ranksight.model.quantity import TAIL
+from ranksight.model.search.gridterms import DIVIDING
 from ranksight.model.search.terms import values
 from ranksight.model.series.poisson import HALF
 from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
 from ranksight.model.structure.bridge import bridge, slopes
-from ranksight.model.structure.structure import Structure
+from ranksight.model.structure.improving import Key, Structure
 from ranksight.model.uncertainty import forecast
-from ranksight.model.uncertainty.divided import DIVIDING
 from ranksight.model.uncertainty.forecast import Forecast
 from ranksight.model.uncertainty.rows import choose
-
-if TYPE_CHECKING:
-    from ranksight.model.structure.functions import Functions
 
 COUNTS = frozenset(
     {"visits", "instructions", "loads", "stores", "branches", "flops", "flops_dp", "flops_sp", "loads_l1"}
@@ -111,9 +109,9 @@ class Levels(Structure):
         value, low, high = (np.where(nowhere, np.nan, end) for end in (value, low, high))
         return Forecast(value, low, high, status, reason, np.ones(value.shape))
 
-    def improved(self, answer: Forecast, functions: Functions, points: Array) -> Forecast:
+    def improved(self, answer: Forecast, fitted: Fitted, points: Array, exact: Collection[Key]) -> Forecast:
         """Beyond its two values the search has chosen among hypotheses that it could not distinguish."""
-        by_levels, fitted = self.predict(points), functions.fitted
+        by_levels = self.predict(points)
         at = points[:, self.parameters.index(self.parameter)]
         beyond = ((at < self.levels[0]) | (at > self.levels[1]))[None, :] & (by_levels.status != forecast.NO_DATA)
         better = beyond | ((answer.status != forecast.OK) & (by_levels.status == forecast.OK))
@@ -123,9 +121,9 @@ class Levels(Structure):
         better &= ~np.asarray(fitted.unaffected.any(axis=1))[:, None]
         return choose(answer, by_levels, np.arange(len(fitted)), better)
 
-    def describes(self, functions: Functions) -> bool:
-        """Whether it is of all series of these functions."""
-        return (self.parameters, self.keys) == (functions.fitted.parameters, functions.fitted.keys)
+    def describes(self, fitted: Fitted) -> bool:
+        """Whether it is of all series that are fitted."""
+        return (self.parameters, self.keys) == (fitted.parameters, fitted.keys)
 
     def _at_levels(self, points: Array) -> tuple[list[Forecast], tuple[Array, Array, Array]]:
         """Forecasts of the functions at both levels; median and ends at them, (s, k, 2)."""

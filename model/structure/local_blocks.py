@@ -11,23 +11,20 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ranksight.core.arrays import Array, Index, Mask
 from ranksight.core.dims import dims_create
+from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
 from ranksight.model.structure.gridlaw import CLOSE, EXACT, SENT
+from ranksight.model.structure.improving import Key, Structure
 from ranksight.model.structure.levels import COUNTS
-from ranksight.model.structure.structure import Structure
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
 from ranksight.model.uncertainty.rows import choose
-
-if TYPE_CHECKING:
-    from ranksight.model.structure.functions import Functions
 
 DIMENSIONS = (3, 2)
 """Those of the process grid that are looked at: in one, sizes are powers of an edge that nobody states."""
@@ -56,9 +53,9 @@ class Blocks(Structure):
         equal = Forecast.settled(value, value - reach, value + reach, form=1.0)
         return equal, np.isfinite(value)
 
-    def improved(self, answer: Forecast, functions: Functions, points: Array) -> Forecast:
+    def improved(self, answer: Forecast, fitted: Fitted, points: Array, exact: Collection[Key]) -> Forecast:
         """Equal blocks, where they were measured and say more."""
-        index, (equal, measured) = functions.index(self.keys), self.predict(points)
+        index, (equal, measured) = fitted.indices(self.keys), self.predict(points)
         with np.errstate(invalid="ignore"):
             wider = ~(answer.upper[index] - answer.lower[index] <= equal.upper - equal.lower)
         return choose(answer, equal, index, measured & (wider | (answer.status[index] != forecast.OK)))

@@ -26,6 +26,7 @@ import numpy as np
 
 from ranksight.core.arrays import Array, Index, Ints, Mask
 from ranksight.core.metrics import metric
+from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.plaindata import Stored
 from ranksight.model.quantity import TAIL
 from ranksight.model.series.keyed import Keyed
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from ranksight.core.experiment import Run
-    from ranksight.model.structure.functions import Functions
 
 CALLS = ("visits", "messages")
 """Metrics that say how often something is called, the better evidence first."""
@@ -155,11 +155,10 @@ class Iterations(Stored, Keyed):
 
         return divided
 
-    def fits(self, functions: Functions, per_call: Functions) -> bool:
-        """Whether it is of series of `functions`, and `per_call` says what these count in one call."""
-        rows, keys = functions.rows.keys(), self.keys
-        parameters = self.parameters == functions.fitted.parameters
-        return parameters and {*keys, *self.counted} <= rows and set(keys) <= per_call.rows.keys()
+    def fits(self, fitted: Fitted, per_call: Collection[tuple[str, str]]) -> bool:
+        """Whether it is of series that are fitted, and of those that are known `per_call`."""
+        known = {*self.keys, *self.counted} <= fitted.rows.keys() and set(self.keys) <= set(per_call)
+        return known and self.parameters == fitted.parameters
 
     def _fits(self) -> bool:
         m, s = len(self.parameters), len(self.kernels)

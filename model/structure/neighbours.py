@@ -20,7 +20,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,17 +28,15 @@ from ranksight.comm.patterns.grid import MOST_DIMENSIONS, Cartesian
 from ranksight.core.arrays import Array, Index, Ints, Mask
 from ranksight.core.units import some_of
 from ranksight.core.valuerules import infer
+from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.quantity import CENTRAL, TAIL
 from ranksight.model.structure.coefficients import Coefficients, weighted_quantile
 from ranksight.model.structure.gridlaw import CLOSE
+from ranksight.model.structure.improving import Key, Structure
 from ranksight.model.structure.rankterms import Halo
-from ranksight.model.structure.structure import Structure
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
 from ranksight.model.uncertainty.rows import choose
-
-if TYPE_CHECKING:
-    from ranksight.model.structure.functions import Functions
 
 TERMS = 1 + MOST_DIMENSIONS
 FARTHEST = 512.0
@@ -131,10 +128,10 @@ class Neighbours(Structure):
         form = np.ones(value.shape)
         return Forecast(value, lower, upper, status, reason, form)
 
-    def improved(self, answer: Forecast, functions: Functions, points: Array) -> Forecast:
+    def improved(self, answer: Forecast, fitted: Fitted, points: Array, exact: Collection[Key]) -> Forecast:
         """Where the law has no value, would have some rank count less than nothing, or a sum over ranks is not defined,
         functions know better."""
-        by_grids, index = self.predict(points), functions.index(self.keys)
+        by_grids, index = self.predict(points), fitted.indices(self.keys)
         lawful = (by_grids.status != forecast.NOT_POSITIVE) & np.isfinite(by_grids.value)
         return choose(answer, by_grids, index, lawful | ~np.isfinite(answer.value[index]))
 

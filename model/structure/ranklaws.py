@@ -27,26 +27,24 @@ from __future__ import annotations
 import itertools
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ranksight.core.arrays import Array, Index, Ints, Mask
+from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.quantity import CENTRAL, TAIL
 from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
 from ranksight.model.structure.coefficients import Coefficients, weighted_quantile
 from ranksight.model.structure.gridlaw import EXACT
 from ranksight.model.structure.halolaws import CLOSE, Found, find_margins
+from ranksight.model.structure.improving import Key, Structure
 from ranksight.model.structure.ranksums import Called, by_chance, different, find_costs, on_same_sides
 from ranksight.model.structure.rankterms import RANK_TERMS, SENT_TO, Halo, term_values
-from ranksight.model.structure.structure import Structure
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
 from ranksight.model.uncertainty.rows import choose, rows_of
-
-if TYPE_CHECKING:
-    from ranksight.model.structure.functions import Functions
 
 
 @dataclass(frozen=True)
@@ -99,10 +97,10 @@ class RankLaws(Structure):
         form = np.ones(shape)
         return Forecast(value, lower, upper, status, reason, form)
 
-    def improved(self, answer: Forecast, functions: Functions, points: Array) -> Forecast:
+    def improved(self, answer: Forecast, fitted: Fitted, points: Array, exact: Collection[Key]) -> Forecast:
         """Sums of terms of the ranks, wherever these are whole."""
-        index, near = functions.index(self.keys), functions.lawful
-        by_sums = self.among(rows_of(answer, index), points, np.array([key in near for key in self.keys], dtype=bool))
+        index = fitted.indices(self.keys)
+        by_sums = self.among(rows_of(answer, index), points, np.array([key in exact for key in self.keys], dtype=bool))
         return choose(answer, by_sums, index, by_sums.status != forecast.DOMAIN)
 
     def among(self, others: Forecast, points: Array, near: Mask | bool = False) -> Forecast:
