@@ -42,6 +42,8 @@ class Runs(Part):
     def of(cls, series: Series) -> Runs:
         """The times of `series`."""
         rows = [row for row, (kernel, name) in enumerate(series.keys) if name == "time"]
+        if not rows:
+            return NO_RUNS
         part = series.select(np.array(rows, dtype=np.intp))
         middle, error = located(part)
         repeated = (np.isfinite(part.values).sum(axis=2) > 1).any(axis=1)[:, None]
