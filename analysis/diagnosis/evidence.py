@@ -141,7 +141,7 @@ class Evidence:
     @property
     def others(self) -> Array:
         """Seconds of the program outside of its kernels and messages, (k,); 0 where they are unknown."""
-        return np.zeros(len(self.points)) + np.nan_to_num(self.broken.others.value).sum(axis=0)
+        return np.asarray(np.zeros(len(self.points)) + np.nan_to_num(self.broken.others.value).sum(axis=0))
 
     @property
     def total(self) -> Array:

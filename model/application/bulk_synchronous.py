@@ -279,7 +279,7 @@ class Application(Stored):
                 "fit it with --platform NAME from runs that counted memory traffic",
             )
         network = None if self.network is None else self.network.placed(ranks_per_node, distribution)
-        moved = {name: part.placed(placement, ranks_per_node) for name, part in self.parts.items()}
+        moved: dict[str, Any] = {name: part.placed(placement, ranks_per_node) for name, part in self.parts.items()}
         return replace(self, network=network, **moved)
 
     def with_algorithms(self, algorithms: Mapping[str, str]) -> Application:

@@ -78,12 +78,12 @@ def terms_of(
         names, method = tuple(counted.kernels[at] for at in rows), ("stalls counted",) * len(rows)
         shape = times.cpi.centre.shape
         centre, down, up = (np.broadcast_to(s, shape) for s in (times.clock.centre, times.clock.down, times.clock.up))
-        rate = Quantity(centre, down, up)
+        rates = Quantity(centre, down, up)
         if asked.slowest is not None:
-            rate = rate.moved(np.log(asked.slowest(counted.kernels)[0]))
-        terms = (times.cpi, times.blocking, rate)
-        cpi, blocking, clock = (Forecast.of(term.rows(rows)) for term in terms)
-        blocks.append(Terms(names, cpi, blocking, clock, np.ones(len(rows), dtype=bool), method, counted.latencies))
+            rates = rates.moved(np.log(asked.slowest(counted.kernels)[0]))
+        terms = (times.cpi, times.blocking, rates)
+        cpi, blocking, rate = (Forecast.of(term.rows(rows)) for term in terms)
+        blocks.append(Terms(names, cpi, blocking, rate, np.ones(len(rows), dtype=bool), method, counted.latencies))
     if resources is not None:
         parts = asked.parts
         known = blocks[0].kernels if blocks else ()

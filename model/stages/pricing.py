@@ -127,7 +127,7 @@ def _program_time(measured: Measured) -> Array | None:
     series = measured.series
     rows = {name: at for at, (kernel, name) in enumerate(series.keys) if kernel == WHOLE}
     if "time" in rows:
-        return series.values[rows["time"]]
+        return np.asarray(series.values[rows["time"]])
     if "wall_time" not in rows:
         return None
     experiment, names = measured.experiment, measured.experiment.parameters
