@@ -136,11 +136,9 @@ class Others(Part):
     domains: Domains | None = None  # how ranks fill nodes, where that is known
     begins: tuple[float, ...] = ()  # nodes from which on it may grow
 
-    def at(self, points: Array, total: Array, ranks: Array | None = None) -> Forecast:
-        """T_others at `points` (k, m), one row, where everything else takes `total` (k,) and `ranks` (k,) fill nodes;
-        those of one node where they are not given."""
-        nodes = _nodes(self.domains, np.ones(len(points)) if ranks is None else ranks)
-        places = _places(points, nodes, total, self.begins)
+    def at(self, points: Array, total: Array, ranks: Array) -> Forecast:
+        """T_others at `points` (k, m), one row; `total` (k,): what everything else takes. `ranks` (k,) fill nodes."""
+        places = _places(points, _nodes(self.domains, ranks), total, self.begins)
         if self.doubtful is not None:
             return self.doubtful.at(places[:, : self.doubtful.points.shape[1]])
         if self.times is None:

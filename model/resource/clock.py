@@ -44,8 +44,8 @@ def measured_clock(experiment: Experiment) -> float:
     clocks = []
     exact = (run for run in experiment.runs if not (run.sampled("time") or run.sampled("cycles")))
     complete = (run for run in exact if run.state == "complete")
-    both = (run for run in complete if {"time", "cycles"} <= set(experiment.columns(run, "counters")))
-    for _, arrays in experiment.counted(both):
+    counting = (run for run in complete if {"time", "cycles"} <= set(experiment.columns(run, "counters")))
+    for _, arrays in experiment.counted(counting):
         parts = np.array([kernel != WHOLE for kernel in arrays.kernels], dtype=bool)[arrays.code]
         time, cycles = arrays.values["time"], arrays.values["cycles"]
         with_both = (parts | ~parts.any()) & ~np.isnan(time) & ~np.isnan(cycles)

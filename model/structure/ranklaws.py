@@ -184,7 +184,7 @@ def fit_rank_laws(
         different(one, sure, row, counted, ranks, size)
         for one, sure, row, counted, size in zip(cost, proven, values, shown, seen, strict=True)
     ]
-    laws, odds = [found for found, _ in each], [weights for _, weights in each]
+    laws, odds = [sums for sums, _ in each], [weights for _, weights in each]
     chance = np.array([by_chance(*each, ranks) for each in zip(cost, proven, values, strict=True)])
     scatter = [0.0] * len(rows)
     several = ranks > 1
