@@ -197,7 +197,7 @@ def _terms_alone(model: Model, args: argparse.Namespace) -> int:
         raise InputError("the model has no metric 'time'", "fit runs that measured times, or cycles with a platform")
     points = model.combinations(args.asked)
     prediction = model.predict_at(points, level=args.level, kernels=args.kernel or None, metrics=["time"])
-    rows = [] if prediction.terms is None else prediction.terms.rows()
+    rows = prediction.terms.rows()
     if args.format == "json":
         print_document({"schema_version": 1, "level": args.level, "terms": rows})
     elif args.format == "csv":

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -375,6 +375,20 @@ class Experiment:
                 self._arrays[run.id] = held
                 self._held += size
         return held
+
+    def tables(
+        self, name: str, columns: Sequence[str] | None = None, *, runs: Iterable[Run] | None = None
+    ) -> Iterator[tuple[Run, pd.DataFrame]]:
+        """The runs, of these or of all, that have a table (:meth:`table`), each with it."""
+        for run in self.runs if runs is None else runs:
+            if (table := self.table(run, name, columns)) is not None:
+                yield run, table
+
+    def counted(self, runs: Iterable[Run] | None = None) -> Iterator[tuple[Run, Columns]]:
+        """The runs, of these or of all, that have counters (:meth:`arrays`), each with them."""
+        for run in self.runs if runs is None else runs:
+            if (arrays := self.arrays(run)) is not None:
+                yield run, arrays
 
     def _read_arrays(self, run: Run, columns: Sequence[str] | None = None) -> Columns | None:
         """What :meth:`arrays` gives that is not in memory yet, or these columns of it."""

@@ -11,7 +11,7 @@ differences of sampled events, samples are effective ones: as many as would scat
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -56,6 +56,13 @@ def sampling(counters: pd.DataFrame, worth: Mapping[str, Array | float]) -> pd.D
         parts.append(part[np.isfinite(values)])
     columns = ["kernel", "rank", "metric", "samples", "worth"]
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame({name: [] for name in columns})
+
+
+def sampled_runs(experiment: Experiment, runs: Iterable[Run]) -> Iterator[tuple[Run, pd.DataFrame]]:
+    """Those of `runs` whose values are made of samples, each with the table of these (:func:`sampling_of`)."""
+    for run in runs:
+        if (table := sampling_of(experiment, run)) is not None:
+            yield run, table
 
 
 def sampling_of(experiment: Experiment, run: Run) -> pd.DataFrame | None:

@@ -12,17 +12,16 @@ from numpy.typing import NDArray
 from ranksight.core.arrays import Array
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE
-from ranksight.model.answers import Answers
+from ranksight.model.answers import Answers, evidence_of_series, evidence_of_sum
 from ranksight.model.application.breakdown import Breakdown, Refined
 from ranksight.model.application.equation_terms import EquationTerms
 from ranksight.model.energy import predicted as energy
-from ranksight.model.evidence import evidence_of_series, evidence_of_sum
 from ranksight.model.notes import notes
 from ranksight.model.predicting import Learned
 from ranksight.model.prediction import Prediction
 from ranksight.model.questions import known
-from ranksight.model.structure.functions import join, rows_of
-from ranksight.model.uncertainty.forecast import Forecast
+from ranksight.model.uncertainty.forecast import NO_ROWS, Forecast
+from ranksight.model.uncertainty.rows import join, rows_of
 
 
 class Block(NamedTuple):
@@ -59,12 +58,11 @@ def answer(
         join([block.predicted for block in blocks]).at(level),
         np.concatenate([block.methods for block in blocks]),
     )
-    others = broken[0].at(level).others if broken else None
-    described = None if refined.terms is None else refined.terms.at(level)
-    only = None if kernels is None else chosen
-    terms = EquationTerms(model.parameters, points, described, others, only) if "time" in wanted else None
+    others = broken[0].at(level).others if broken else NO_ROWS
+    shown = chosen if "time" in wanted else ()
+    terms = EquationTerms(model.parameters, points, refined.terms.at(level), others, shown)
     texts = notes(model, points, with_energy=not set(wanted).isdisjoint(model.metered))
-    prediction = Prediction(model.application, model.parameters, answers, texts, terms=terms)
+    prediction = Prediction(model.application, model.parameters, answers, terms, texts)
     return _with_parts(prediction, model, broken[0].at(level)) if broken else prediction
 
 
@@ -120,7 +118,7 @@ def _blocks(
                 blocks.append(Block(name, program, value, law))
             continue
         for total in model.total(name, rows, refined, broken) if WHOLE in chosen else []:
-            outside = name == "time" and any(parts.others is not None for parts in broken)
+            outside = name == "time" and any(len(parts.others.value) for parts in broken)
             text = evidence_of_sum(texts[rows], every[rows].tolist(), outside)
             blocks.append(Block(name, program, total, text[None]))
         rows = rows[asked[rows]]

@@ -16,7 +16,7 @@ from ranksight.model.application.bulk_synchronous import Application
 from ranksight.model.application.message_series import message_series
 from ranksight.model.fitted_model import Model
 from ranksight.model.fitting.varied import fit_varied
-from ranksight.model.remarks import Remarks
+from ranksight.model.predicting import Remarks
 from ranksight.model.resource.equation import Machine
 from ranksight.model.series.domains import Domains
 from ranksight.model.series.reducing import Series

@@ -6,7 +6,7 @@ JSON knows no NaN: a missing number is ``null`` in a file. What is read back may
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import MISSING, fields, is_dataclass
 from types import NoneType, UnionType
@@ -75,9 +75,10 @@ class Stored:
 
     def present(self) -> dict[str, Any]:
         """The fields that are there, by name."""
+        absent = {each.name: each.default for each in fields(self)}  # type: ignore[arg-type]
+        absent = {name: value for name, value in absent.items() if value is None or isinstance(value, Stored)}
         values = {name: getattr(self, name) for name in _fields(type(self))}
-        optional = {each.name for each in fields(self) if each.default is None}  # type: ignore[arg-type]
-        return {name: value for name, value in values.items() if value is not None or name not in optional}
+        return {name: value for name, value in values.items() if name not in absent or value is not absent[name]}
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Self:
@@ -95,6 +96,21 @@ class Stored:
     def _fits(self) -> bool:
         """Whether the fields have the shapes and ranges that computing with them needs."""
         return True
+
+
+class Part(Stored):
+    """A part of an application's time that its evidence carries.
+
+    What a derived class says of places and configurations; nothing where neither matters to it.
+    """
+
+    def placed(self, placement: str | None, ranks_per_node: int | None) -> Self:
+        """The same with ranks placed in another way than in the runs."""
+        return self
+
+    def remarks(self, points: Array) -> Sequence[str]:
+        """What is to be known of answers at `points` (k, m), in sentences."""
+        return ()
 
 
 class Row(Stored):

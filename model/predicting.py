@@ -28,18 +28,29 @@ from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.plaindata import Stored, plain, reading
 from ranksight.model.quantity import CENTRAL
 from ranksight.model.questions import whole_ranks
-from ranksight.model.remarks import Remarks
 from ranksight.model.resource.cycle_times import Clock
 from ranksight.model.series.folding import Selection
 from ranksight.model.structure.coordinates import Coordinates
-from ranksight.model.structure.functions import ARRAYS, Functions, rows_of
+from ranksight.model.structure.functions import Functions
 from ranksight.model.structure.wholeunits import Staircase
 from ranksight.model.uncertainty.forecast import NO_DATA, Forecast
+from ranksight.model.uncertainty.rows import ARRAYS, rows_of
 
 TIMED = ("time", "cycles")
 """Metrics that a contradiction between counters spoils."""
 REMEMBERED = 3
 """Answers that a model remembers."""
+
+
+@dataclass(frozen=True)
+class Remarks(Stored):
+    """Sentences on the runs of a model; empty where there is nothing to be said."""
+
+    left_out: str = ""  # runs and values that were not used
+    turnover: str = ""  # kernels that come and go with the ranks
+    total: str = ""  # name of the timer that became the whole program
+    notes: tuple[str, ...] = ()
+    contradictions: Mapping[str, str] = field(default_factory=dict)  # how counters of a kernel contradict each other
 
 
 @dataclass(frozen=True)

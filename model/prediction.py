@@ -33,10 +33,10 @@ class Prediction:
     application: str
     parameters: tuple[str, ...]
     answers: Answers
+    terms: EquationTerms
     notes: tuple[str, ...] = ()
     parts: Mapping[str, Array] = field(default_factory=dict)
     communication: Sequence[Mapping[str, Any]] = ()
-    terms: EquationTerms | None = None
     wall: Mapping[str, Array] = field(default_factory=dict)
     """Seconds (k,) that each kernel takes on the wall: its computing, which is the metric time, its imbalance and its
     communication; empty where the program was not asked for."""
@@ -66,7 +66,7 @@ class Prediction:
         content: dict[str, Any] = {"schema_version": SCHEMA_VERSION, "notes": list(self.notes)}
         if self.communication:
             content["communication"] = [dict(row) for row in self.communication]
-        if rows := [] if self.terms is None else self.terms.rows():
+        if rows := self.terms.rows():
             content["terms"] = rows
         if self.wall:
             content["kernels"] = self._wall_rows()

@@ -32,7 +32,7 @@ def selected(content: Mapping[str, Any], kernels: Collection[str]) -> Mapping[st
     laws = equation["laws"]
     counted = laws.get("counted")
     if (
-        "unaffected" in fitted
+        fitted["unaffected"].any()
         or len(set(fitted["metrics"])) != 1
         or not set(kernels) <= set(fitted["kernels"]) - {WHOLE}
         or any(content.get(name) for name in TOGETHER)

@@ -68,7 +68,7 @@ def losses(sweep: Sweep, against: Ideal) -> list[Loss]:
     names = list(sweep.each)
     stack = np.stack([sweep.each[name] for name in names])
     rest = np.zeros((len(names), 1, stack.shape[2]))
-    if sweep.breakdown.others is not None:
+    if len(sweep.breakdown.others.value):
         names.append(OTHERS)
         stack = np.concatenate([stack, np.zeros((1, *stack.shape[1:]))])
         rest = np.concatenate([rest, sweep.breakdown.others.value[None]])

@@ -114,8 +114,8 @@ def _parts(prediction: Prediction, answers: Sequence[Answer], least: float) -> l
     rows: list[list[str | Cell]] = [
         [f"({name})", unit.format(value), "", ""] for name, value in seconds.items() if value >= least
     ]
-    others = None if prediction.terms is None else prediction.terms.others
-    if others is not None and held["others"] >= least:
+    others = prediction.terms.others
+    if len(others.value) and held["others"] >= least:
         low, high = (unit.format(max(float(end[0, at]), 0.0)) for end in (others.lower, others.upper))
         rows.append([f"({NAMES['others']})", unit.format(held["others"]), f"{low} .. {high}", ""])
     for row in _exchanged(prediction):
@@ -136,7 +136,7 @@ def by_time(prediction: Prediction) -> list[str]:
 
 def terms(prediction: Prediction) -> list[Block]:
     """CPI_exec and BF_mem of the largest kernels, clock and T_others, at the ends and between."""
-    if prediction.terms is None or not (rows := prediction.terms.rows()):
+    if not (rows := prediction.terms.rows()):
         return []
     found = equation_terms.largest(rows, by_time(prediction), prediction.answers.said.level)
     return ["", Text("terms of the equation; --terms lists all", style="bold"), *found]

@@ -223,7 +223,7 @@ def holding(model: Model, points: Array) -> Mask:
 def following(model: Model, along: str) -> set[str]:
     """Parameters that varied only with the one of the axis, and follow it."""
     ties = model.fitted.ties
-    if ties is None or along != RANKS:
+    if along != RANKS:
         return set()
     tied = [ties[:, 1 + at].any() for at in range(len(model.parameters))]
     return {name for name, yes in zip(model.parameters, tied, strict=True) if yes and name != along}

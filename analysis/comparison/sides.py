@@ -99,7 +99,7 @@ def _sampled(series: Series, mean: Array, names: tuple[str, ...]) -> Array:
     """Relative variance (s, n) of values from the number of their samples, and of the sums behind them; zero where
     values are not made of samples."""
     errors = np.zeros(mean.shape)
-    if series.worth is None:
+    if not series.sampled.any():
         return errors
     count = len(series)
     errors[:count] = np.nan_to_num(1 / np.maximum(series.samples, HALF))

@@ -43,7 +43,7 @@ class Counted(Stored):
         values = reduce(series.values, "median", axis=2)
         keys = series.keys
         worth: Rows | None = None
-        if series.worth is not None:
+        if series.sampled.any():
             # The mean of repetitions has the samples of all.
             with np.errstate(invalid="ignore", divide="ignore"):
                 each = 1 / np.nansum(1 / series.worth, axis=2)

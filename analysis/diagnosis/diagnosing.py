@@ -270,8 +270,9 @@ class Diagnosis:
         the model has ranks, else at the configurations asked for; columns
         :data:`ranksight.model.application.equation_terms.TERMS`."""
         asked = self.line if "ranks" in self.model.parameters else self.evidence
-        broken, only = asked.broken, self.only or None
-        terms = EquationTerms(asked.parameters, asked.points, broken.terms, broken.others, only)
+        broken = asked.broken
+        kernels = self.only if self.only else broken.terms.kernels
+        terms = EquationTerms(asked.parameters, asked.points, broken.terms, broken.others, kernels)
         return pd.DataFrame(terms.rows(), columns=list(TERMS))
 
     @_table

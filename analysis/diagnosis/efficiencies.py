@@ -63,7 +63,7 @@ def table(line: Evidence, strong: bool) -> pd.DataFrame:
             "parallel": balance * communication * outside,
             "load_balance": balance,
             "communication": communication,
-            "outside": outside if line.broken.others is not None else np.full(len(whole), np.nan),
+            "outside": outside if len(line.broken.others.value) else np.full(len(whole), np.nan),
             "computation_scaling": scaling,
             "instruction_scaling": executed,
             "ipc_scaling": ipc,

@@ -141,8 +141,7 @@ class Evidence:
     @property
     def others(self) -> Array:
         """Seconds of the program outside of its kernels and messages, (k,); 0 where they are unknown."""
-        others = self.broken.others
-        return np.zeros(len(self.points)) if others is None else np.nan_to_num(others.value[0])
+        return np.asarray(np.zeros(len(self.points)) + np.nan_to_num(self.broken.others.value).sum(axis=0))
 
     @property
     def total(self) -> Array:
@@ -371,9 +370,10 @@ def _equation(model: Model, broken: Breakdown, smallest: Mapping[str, Any]) -> d
     minimum_wait, counted = np.full(shape[0], np.nan), np.zeros(shape[0], dtype=bool)
     source = ["time alone" if (kernel, "time") in model.functions.rows else "" for kernel in kernels]
     place = {kernel: at for at, kernel in enumerate(kernels) if kernel != WHOLE}
-    for at, kernel in enumerate(() if terms is None else terms.kernels):
-        if terms is None or (to := place.get(kernel)) is None:
+    for at, kernel in enumerate(terms.kernels):
+        if kernel not in place:
             continue
+        to = place[kernel]
         factor[to], cpi[to], counted[to] = terms.blocking.value[at], terms.cpi.value[at], terms.counted[at]
         error[to] = (terms.blocking.upper - terms.blocking.lower)[at] / 3.29
         value = smallest.get(kernel)

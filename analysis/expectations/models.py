@@ -147,15 +147,13 @@ def one(fitted: Fitted, row: int) -> Fitted:
     """One series of a fit."""
     rows = slice(row, row + 1)
     names = ("members", "weight", "coefficient", "root", "variance", "freedom", "press", "adjusted_r2", "count")
-    more = ("status", "positive", "trained", "drift", "within", "repetitions", "noisy")
+    more = ("status", "positive", "trained", "drift", "within", "repetitions", "noisy", "unaffected")
     arrays = {name: getattr(fitted, name)[rows] for name in (*names, *more)}
     return replace(
         fitted,
         kernels=fitted.kernels[rows],
         metrics=fitted.metrics[rows],
-        breaks=None,
-        below=None,
-        below_rows=None,
+        below=(),
         **arrays,
     )
 

@@ -8,7 +8,7 @@ Source: Panadero et al. 2015, section 2.2.1, models data volumes by regression; 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -77,11 +77,13 @@ def phase_messages(
     series = Series(experiment.parameters, points, values.reshape(-1, len(points), 1), kernels, tuple(metrics))
     first = {point: runs[0].id for point, runs in traced(experiment).items()}
 
-    def table_of(run: Run) -> pd.DataFrame | None:
-        point = _point(experiment, run.configuration)
-        return tables[point] if first.get(point) == run.id else None
+    def of_first_runs() -> Iterator[tuple[Run, pd.DataFrame]]:
+        for run in experiment.runs:
+            point = _point(experiment, run.configuration)
+            if first.get(point) == run.id:
+                yield run, tables[point]
 
-    functions = structured(experiment, series, fit_series(series), table_of)
+    functions = structured(experiment, series, fit_series(series), of_first_runs)
     network = Network(dict(platform.network), platform.cores if "inter" in platform.network else 1 << 30)
     return Messages(platform.name, tuple(experiment.parameters), Communication(functions), network)
 

@@ -176,8 +176,6 @@ def _with_imbalance(model: Model, targets: Array, level: float, shares: Found, v
 def _by_equation(model: Model, forecast: Forecast, targets: Array, level: float, shares: Found, value: Array) -> Found:
     """The kernels' times that follow the resource equation, replaced by the counters they are made of."""
     broken = model.breakdown(targets, level)
-    if broken.terms is None:
-        return shares
     rows = model.functions.rows
     for kernel in broken.terms.kernels:
         row = rows.get((kernel, "time"))

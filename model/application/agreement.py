@@ -24,10 +24,10 @@ from ranksight.model.application.communication import SENT, Communication
 from ranksight.model.plaindata import Stored
 from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
-from ranksight.model.structure.functions import choose, join, rows_of
 from ranksight.model.structure.stated import BETWEEN
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
+from ranksight.model.uncertainty.rows import choose, join, rows_of
 
 SAME = 1e-6
 """Largest relative difference between a total and the sum of its parts where both are one number."""

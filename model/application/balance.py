@@ -8,6 +8,7 @@ a root that reads and writes, it is named, and each class of ranks has its own f
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,11 +17,11 @@ import numpy as np
 from ranksight.core import special
 from ranksight.core.arrays import Array
 from ranksight.core.experiment import ALL_RANKS, WHOLE, Experiment, Run
-from ranksight.core.sampled import sampling_of
+from ranksight.core.sampled import sampled_runs
 from ranksight.model.application.rankclasses import RankClasses, fit_classes, works
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.fitting.varied import fit_varied
-from ranksight.model.plaindata import Stored
+from ranksight.model.plaindata import Part
 from ranksight.model.series.reducing import Series
 from ranksight.model.structure.wholeunits import WholeUnits
 from ranksight.model.uncertainty import forecast
@@ -41,7 +42,7 @@ FEWEST = 3
 
 
 @dataclass(frozen=True)
-class Balance(Stored):
+class Balance(Part):
     """How unevenly ranks work."""
 
     fitted: Fitted  # the imbalance as measured, in the row :data:`KEY`
@@ -66,7 +67,7 @@ class Balance(Stored):
         value = np.maximum(np.nan_to_num(value, nan=1.0), 1.0)
         return value, np.clip(np.nan_to_num(low, nan=1.0), 1.0, value), np.fmax(high, value)
 
-    def notes(self, points: Array) -> list[str]:
+    def remarks(self, points: Array) -> list[str]:
         """Which rank the wall waits for at `points`, where it does by :data:`TELLING` or more."""
         texts = []
         for point, ratio in zip(points, self.imbalance(points)[0] if self.busiest else (), strict=False):
@@ -95,10 +96,7 @@ def fit_balance(
     last: dict[float, list[float]] = {}
     done: dict[tuple[float, ...], list[Array]] = {}
     busiest: dict[float, set[str]] = {}
-    for run in experiment.runs if metric else ():
-        work = _work(experiment, run, metric)
-        if work is None:
-            continue
+    for run, work in _works(experiment, metric) if metric else ():
         point = run.point(experiment.parameters)
         uneven = 1.0 if units is None else float(units.unevenness(np.array([point]), experiment.parameters)[0])
         ratio = max(1.0, float(work.max() / work.mean()) / uneven)
@@ -131,12 +129,10 @@ def _held(experiment: Experiment) -> dict[tuple[float, ...], float]:
     Samples do not show which ranks have a kernel: a rank without one may have it.
     """
     ratios: dict[tuple[float, ...], list[float]] = {}
-    for run in experiment.runs:
-        table = experiment.table(run, "counters")
-        counted = [] if table is None else [name for name in HAVING if name in table.columns and not run.sampled(name)]
-        if table is None or not counted:
+    for run, table in experiment.tables("counters"):
+        metric = next((name for name in HAVING if name in table.columns and not run.sampled(name)), "")
+        if not metric:
             continue
-        metric = counted[0]
         table = table[(table["rank"] != ALL_RANKS) & (table["kernel"] != WHOLE)].dropna(subset=[metric])
         if table["rank"].nunique() < 2:
             continue
@@ -148,31 +144,32 @@ def _held(experiment: Experiment) -> dict[tuple[float, ...], float]:
     return {point: float(np.median(parts)) for point, parts in ratios.items()}
 
 
-def _work(experiment: Experiment, run: Run, metric: str) -> Array | None:
-    """Work of the ranks of a run (r,), two or more; None where it was not counted rank by rank.
+def _works(experiment: Experiment, metric: str) -> Iterator[tuple[Run, Array]]:
+    """The runs whose work was counted rank by rank, each with that of its ranks (r,), two or more.
 
     Ranks whose samples differ by no more than samples do have as much as each other.
     """
-    table = experiment.table(run, "counters")
-    if table is None or metric not in table.columns:
-        return None
-    table = table[table["rank"] != ALL_RANKS].dropna(subset=[metric])
-    # Instructions of a whole program hold those of waiting in MPI, which is the reverse of work.
-    table = table[(table["kernel"] == WHOLE) == (metric == WORK)]
-    if table["rank"].nunique() < 2:
-        return None
-    ranks = range(int(run.configuration.get("ranks", table["rank"].nunique())))
-    work = table.groupby("rank")[metric].sum().reindex(ranks, fill_value=0.0).to_numpy(dtype=np.float64)
-    if run.sampled(metric) and _by_chance(experiment, run, metric, work):
-        work = np.full_like(work, work.mean())
-    return work if work.sum() > 0 else None
+    for run, every in experiment.tables("counters"):
+        if metric not in every.columns:
+            continue
+        table = every[every["rank"] != ALL_RANKS].dropna(subset=[metric])
+        # Instructions of a whole program hold those of waiting in MPI, which is the reverse of work.
+        table = table[(table["kernel"] == WHOLE) == (metric == WORK)]
+        if table["rank"].nunique() < 2:
+            continue
+        ranks = range(int(run.configuration.get("ranks", table["rank"].nunique())))
+        work = table.groupby("rank")[metric].sum().reindex(ranks, fill_value=0.0).to_numpy(dtype=np.float64)
+        if run.sampled(metric) and _by_chance(experiment, run, metric, work):
+            work = np.full_like(work, work.mean())
+        if work.sum() > 0:
+            yield run, work
 
 
 def _by_chance(experiment: Experiment, run: Run, metric: str, work: Array) -> bool:
     """Whether the sums of ranks (r,) differ by no more than their samples explain (chi-squared test)."""
-    table = sampling_of(experiment, run)
-    table = None if table is None else table[table["metric"] == metric]
-    if table is None or table.empty:
-        return False
-    variance = float((table["samples"] * table["worth"] ** 2).sum()) / len(work)
-    return bool(special.chdtrc(len(work) - 1, float(((work - work.mean()) ** 2).sum()) / variance) > DOUBT)
+    for _, every in sampled_runs(experiment, [run]):
+        table = every[every["metric"] == metric]
+        if not table.empty:
+            variance = float((table["samples"] * table["worth"] ** 2).sum()) / len(work)
+            return bool(special.chdtrc(len(work) - 1, float(((work - work.mean()) ** 2).sum()) / variance) > DOUBT)
+    return False

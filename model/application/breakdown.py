@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.core.arrays import Array, Index, Mask
-from ranksight.model.application.equation_terms import Terms
+from ranksight.model.application.equation_terms import NO_TERMS, Terms
 from ranksight.model.application.exchanged import Exchanged
-from ranksight.model.resource.equation import LEVELS, Parts
-from ranksight.model.uncertainty.forecast import Forecast
+from ranksight.model.resource.equation import LEVELS
+from ranksight.model.uncertainty.forecast import NO_ROWS, Forecast
 
 PARTS = ("execution", *LEVELS, "contention", "direct", "imbalance", "communication")
 """What an application's time is made of; ``contention`` is what sharing the bandwidth of memory or a cache adds,
@@ -26,11 +26,10 @@ class Refined:
     said: Forecast
     uneven: Array  # (k,)
     """What the busiest rank has of whole units of work over the mean, where times are means; 1 elsewhere."""
-    parts: Parts | None = None  # of the kernels of :attr:`Application.resources`
     methods: tuple[tuple[Index, Mask, NDArray[np.object_], Mask], ...] = ()
     """tuple of ((r,) intp, (r, k) bool, (r, k) object, (r, k) bool): rows, the configurations at which laws predict
     them, those laws, and where a function of time comes first."""
-    terms: Terms | None = None  # CPI, blocking factor and clock of the kernels that an equation describes
+    terms: Terms = NO_TERMS  # CPI, blocking factor and clock of the kernels that an equation describes
     split: Mapping[str, Mapping[str, Array]] = field(default_factory=dict)
     """mapping of str to {kernel: (k,)}: seconds of each part of the kernels' times."""
     taken: Mapping[str, Mapping[str, Array]] = field(default_factory=dict)
@@ -52,20 +51,20 @@ class Breakdown:
     """mapping of str to (K, k): seconds per rank of each of :data:`PARTS` in each kernel; a kernel that calls MPI holds
     its messages' time."""
     busiest: Array  # (k,): what the slowest rank takes over the sum of the kernels' times, as these were measured
-    terms: Terms | None = None  # CPI, blocking factor and clock of the kernels that an equation describes
-    others: Forecast | None = None  # seconds outside of all kernels and messages, one row; None where they are unknown
+    terms: Terms = NO_TERMS  # CPI, blocking factor and clock of the kernels that an equation describes
+    others: Forecast = NO_ROWS  # seconds outside of all kernels and messages, one row where they are known
     exchanged: Exchanged | None = None  # times of operations and BF_comm; None where no network is described
     taken: Mapping[str, Mapping[str, Array]] = field(default_factory=dict)
     """As of :class:`Refined`."""
 
     def at(self, level: float) -> Breakdown:
         """The same with central intervals of probability `level`."""
-        terms, others, exchanged = self.terms, self.others, self.exchanged
+        exchanged = self.exchanged
         return replace(
             self,
             total=self.total.at(level),
-            terms=None if terms is None else terms.at(level),
-            others=None if others is None else others.at(level),
+            terms=self.terms.at(level),
+            others=self.others.at(level),
             exchanged=None if exchanged is None else exchanged.at(level),
         )
 
@@ -73,7 +72,7 @@ class Breakdown:
     def parts(self) -> dict[str, Array]:
         """Seconds of each of :data:`PARTS` over all kernels, and of ``others``, each (k,)."""
         seconds = {name: values.sum(axis=0) for name, values in self.each.items()}
-        seconds["others"] = np.zeros_like(self.total.value[0]) if self.others is None else self.others.value[0]
+        seconds["others"] = np.zeros_like(self.total.value[0]) + self.others.value.sum(axis=0)
         return seconds
 
     @property

@@ -28,23 +28,24 @@ from ranksight.model.application.moved import Moved
 from ranksight.model.application.network import Network
 from ranksight.model.application.node import Node
 from ranksight.model.application.others import Others
-from ranksight.model.application.runs import Runs
-from ranksight.model.kernel_time.counted import Counted, Times
+from ranksight.model.application.runs import NO_RUNS, Runs
+from ranksight.model.kernel_time.counted import Counted
 from ranksight.model.laws.asked import Asked
 from ranksight.model.laws.fits import Fits
 from ranksight.model.laws.law import BANDWIDTH, CACHE, CONSTANT_CPI, COUNTED, FUNCTION, MESSAGES
 from ranksight.model.laws.stacking import PRIOR, Weights
 from ranksight.model.laws.together import Laws, methods
-from ranksight.model.plaindata import Stored
+from ranksight.model.plaindata import Part, Stored
 from ranksight.model.resource.equation import LEVELS, Resources
 from ranksight.model.series.computation import PROGRAM, cores
 from ranksight.model.sharing.caches import SharedCache
 from ranksight.model.sharing.demand import loads_of
 from ranksight.model.sharing.shared import Sharing
-from ranksight.model.structure.functions import Functions, choose, rows_of
+from ranksight.model.structure.functions import Functions
 from ranksight.model.structure.wholeunits import Share
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
+from ranksight.model.uncertainty.rows import choose, rows_of
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ class Application(Stored):
     nested: bool = False
     """Whether the kernels' times contain each other, so that the program is its own time and no sum of them."""
     node: Node | None = None  # cores of a node and ranks on them, where a platform names them
-    runs: Runs | None = None  # kernels' times as measured, placed as they were
+    runs: Runs = NO_RUNS  # kernels' times as measured, placed as they were
     clock_spread: float = 0.0
     """Standard deviation of the logarithm of the clock, where times were made of cycles with one that no run shows."""
     machine: Moved | None = None  # how times differ on the machine asked for, where it is not that of the runs
@@ -115,6 +116,16 @@ class Application(Stored):
         return self.imbalance > 1 or self.nested or bool(self.laws) or any(part is not None for part in parts)
 
     @property
+    def parts(self) -> dict[str, Part]:
+        """The parts that are there, by name."""
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        return {name: part for name, part in values.items() if isinstance(part, Part)}
+
+    def remarks(self, points: Array) -> list[str]:
+        """What the parts say of answers at `points` (k, m)."""
+        return [text for part in self.parts.values() for text in part.remarks(points)]
+
+    @property
     def shared(self) -> tuple[Sharing, ...]:
         """The laws that predict kernels by the bandwidth that ranks share."""
         return tuple(law for law in (self.sharing, self.cached) if law is not None)
@@ -134,9 +145,8 @@ class Application(Stored):
         if self.machine is not None:
             self.machine.laws(laws, points, functions.fitted.parameters)
         uneven = np.ones(len(points)) if share is None or "time" in share.busiest else share.unevenness
-        parts, times = asked.parts, asked.counted
         if not timed:
-            return Refined(predicted, uneven, parts)
+            return Refined(predicted, uneven)
         self._leave(laws, points)
         laws.leave_vague(self.weights)
         index = np.array(list(timed.values()), dtype=np.intp)
@@ -153,12 +163,11 @@ class Application(Stored):
             mixed = self.machine.near(mixed, tuple(timed), points)
         everywhere = np.ones(mixed.value.shape, dtype=bool)
         predicted = choose(predicted, mixed, index, everywhere)
-        if self.runs is not None:
-            predicted = self.runs.met(predicted, points, timed, self.pace)
-            mixed = rows_of(predicted, index)
-        predicted = self._cycles(predicted, mixed, timed, rows, times)
-        terms = terms_of(self.counted, times, self.resources, parts, mixed, timed, asked.slowest)
-        if self.cache is not None and terms is not None:
+        predicted = self.runs.met(predicted, points, timed, self.pace)
+        mixed = rows_of(predicted, index)
+        predicted = self._cycles(predicted, mixed, timed, asked)
+        terms = terms_of(self.counted, self.resources, asked, mixed, timed)
+        if self.cache is not None and terms.kernels:
             predicted = self._opened(predicted, functions, points, predicted if share is None else share.said, terms)
         texts = methods(names, weights, laws.details(tuple(timed)))
         first = np.array([name == FUNCTION for name in names], dtype=bool)[weights.argmax(axis=0)]
@@ -170,7 +179,7 @@ class Application(Stored):
             name: dict(zip(timed, values, strict=True))
             for name, values in laws.taken(tuple(timed), names, weights).items()
         }
-        return Refined(predicted, uneven, parts, by_law, terms, split, quantities)
+        return Refined(predicted, uneven, by_law, terms, split, quantities)
 
     def _leave(self, laws: Laws, points: Array) -> None:
         """Leave configurations of other memory domains, or with more ranks in one, to laws that know of bandwidth.
@@ -193,26 +202,21 @@ class Application(Stored):
         slowest = partial(uneven.reaching, points=at) if uneven is not None and by_mean else None
         return Asked(functions.fitted.parameters, points, functions.rows, predicted, counts, at, self.laws, slowest)
 
-    def _cycles(
-        self,
-        predicted: Forecast,
-        mixed: Forecast,
-        timed: Mapping[str, int],
-        rows: Mapping[tuple[str, str], int],
-        times: Times | None,
-    ) -> Forecast:
+    def _cycles(self, predicted: Forecast, mixed: Forecast, timed: Mapping[str, int], asked: Asked) -> Forecast:
         """Cycles of kernels whose time a counted equation or shared bandwidth predicts: that time at its clock."""
         clock = np.full(mixed.value.shape, np.nan)
         place = {kernel: at for at, kernel in enumerate(timed)}
         for law in self.shared:
             clock[[place[kernel] for kernel in law.kernels]] = law.clock[:, None]
-        if self.counted is not None and times is not None:
+        if self.counted is not None:
             known = np.flatnonzero(np.isfinite(self.counted.offset))
             chosen = [place[self.counted.kernels[at]] for at in known]
-            clock[chosen] = np.exp(times.clock.centre - self.counted.offset[known][:, None])
-        chosen = [at for kernel, at in place.items() if (kernel, "cycles") in rows and np.isfinite(clock[at]).all()]
+            clock[chosen] = np.exp(asked.counted.clock.centre - self.counted.offset[known][:, None])
+        chosen = [
+            at for kernel, at in place.items() if (kernel, "cycles") in asked.rows and np.isfinite(clock[at]).all()
+        ]
         kernels = list(timed)
-        index = np.array([rows[kernels[at], "cycles"] for at in chosen], dtype=np.intp)
+        index = np.array([asked.rows[kernels[at], "cycles"] for at in chosen], dtype=np.intp)
         of_times = rows_of(mixed, np.array(chosen, dtype=np.intp))
         ends = {name: getattr(of_times, name) * clock[chosen] for name in ("value", "lower", "upper")}
         return choose(predicted, replace(of_times, **ends), index, of_times.status == forecast.OK)
@@ -277,13 +281,8 @@ class Application(Stored):
                 "fit it with --platform NAME from runs that counted memory traffic",
             )
         network = None if self.network is None else self.network.placed(ranks_per_node, distribution)
-        cache = None if self.cache is None else self.cache.placed(placement, ranks_per_node)
-        node = None if self.node is None else self.node.placed(ranks_per_node)
-        machine = None if self.machine is None else self.machine.placed(placement, ranks_per_node)
-        laws = self.laws.placed(placement, ranks_per_node)
-        others = None if self.others is None else self.others.placed(placement, ranks_per_node)
-        placed = replace(self, laws=laws, cache=cache, network=network, node=node, others=others)
-        return replace(placed, machine=machine, runs=None)
+        moved: dict[str, Any] = {name: part.placed(placement, ranks_per_node) for name, part in self.parts.items()}
+        return replace(self, network=network, **moved)
 
     def with_algorithms(self, algorithms: Mapping[str, str]) -> Application:
         """The same where collectives are done by these algorithms; InputError where there is no network."""

@@ -33,14 +33,15 @@ from ranksight.model.application.thresholds import Call, Key, calls, crossed
 from ranksight.model.messages.message_model import Messages
 from ranksight.model.messages.table import MessageTable, typical_row
 from ranksight.model.messages.times import MOST_RANKS, times_of_volumes
-from ranksight.model.plaindata import Stored
+from ranksight.model.plaindata import Part, Stored
 from ranksight.model.priors import COMMUNICATION_UNKNOWN, UNSEEN
 from ranksight.model.quantity import TAIL
 from ranksight.model.series.computation import THREADS
-from ranksight.model.structure.functions import Functions, choose
+from ranksight.model.structure.functions import Functions
 from ranksight.model.structure.stated import BETWEEN
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
+from ranksight.model.uncertainty.rows import choose
 
 if TYPE_CHECKING:
     from ranksight.comm.costs.fabric import Fabric
@@ -80,7 +81,7 @@ class Replay(Stored):
 
 
 @dataclass(frozen=True)
-class Communication(Stored):
+class Communication(Part):
     """Messages of a program, and the network they go over."""
 
     functions: Functions  # ``messages`` and ``bytes_sent`` of each kernel's operations, means per rank
@@ -320,6 +321,10 @@ class Communication(Stored):
                     lower[places[key], k] = min(lower[places[key], k], other)
                     upper[places[key], k] = max(upper[places[key], k], other)
         return replace(network_times, lower=lower, upper=upper), tuple(texts)
+
+    def remarks(self, points: Array) -> tuple[str, ...]:
+        """What contradicts what in the times of the runs."""
+        return (self.remark,)
 
     def judge(self, messages: Forecast, total: Array, status: Index, reason: NDArray[np.object_]) -> None:
         """Set `status` and `reason` (k,) of sums to those of messages not predicted that exceed 5 % of `total`.

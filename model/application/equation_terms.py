@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,13 +16,13 @@ import numpy as np
 
 from ranksight.core.arrays import Array, Mask, ratio
 from ranksight.core.units import whole
-from ranksight.model.kernel_time.counted import Counted, Times
-from ranksight.model.laws.asked import Slowest
+from ranksight.model.kernel_time.counted import Counted
+from ranksight.model.laws.asked import Asked
 from ranksight.model.laws.stacking import places
 from ranksight.model.quantity import CENTRAL, Quantity
-from ranksight.model.resource.equation import Parts, Resources
-from ranksight.model.structure.functions import join
-from ranksight.model.uncertainty.forecast import Forecast
+from ranksight.model.resource.equation import LEVELS, Resources
+from ranksight.model.uncertainty.forecast import NO_ROWS, Forecast
+from ranksight.model.uncertainty.rows import join
 
 TERMS = ("configuration", "kernel", "term", "value", "lower", "upper", "method")
 """Columns: ``kernel`` is None for T_others; ``lower`` and ``upper`` are None where the term was not given a spread."""
@@ -58,34 +58,34 @@ class Terms:
         return replace(self.blocking, lower=lower, upper=np.fmax(upper, self.blocking.value))
 
 
+NO_TERMS = Terms((), NO_ROWS, NO_ROWS, NO_ROWS, np.zeros(0, dtype=bool), (), np.full(len(LEVELS), np.nan))
+"""Terms where no equation describes a kernel."""
+
+
 def terms_of(
-    counted: Counted | None,
-    times: Times | None,
-    resources: Resources | None,
-    parts: Parts | None,
-    mixed: Forecast,
-    timed: Mapping[str, int],
-    slowest: Slowest | None = None,
-) -> Terms | None:
-    """CPI, BF_mem and clock of every kernel that an equation describes; None where there is none.
+    counted: Counted | None, resources: Resources | None, asked: Asked, mixed: Forecast, timed: Mapping[str, int]
+) -> Terms:
+    """CPI, BF_mem and clock of every kernel that an equation describes.
 
     Where stalls were not counted, BF_mem is what brings the equation to the time of the mixture, `mixed`, a row each of
-    the kernels in `timed`. `slowest`: where cycles are means over ranks and times those of the slowest, which has
-    that many more cycles at the same clock.
+    the kernels in `timed`. `asked`: where its cycles are means over ranks and times those of the slowest, which has
+    that many more cycles at the same clock, it says how many.
     """
     blocks = list[Terms]()
-    if counted is not None and times is not None and counted.split.any():
+    if counted is not None and counted.split.any():
+        times = asked.counted
         rows = np.flatnonzero(counted.split)
         names, method = tuple(counted.kernels[at] for at in rows), ("stalls counted",) * len(rows)
         shape = times.cpi.centre.shape
         centre, down, up = (np.broadcast_to(s, shape) for s in (times.clock.centre, times.clock.down, times.clock.up))
         rates = Quantity(centre, down, up)
-        if slowest is not None:
-            rates = rates.moved(np.log(slowest(counted.kernels)[0]))
+        if asked.slowest is not None:
+            rates = rates.moved(np.log(asked.slowest(counted.kernels)[0]))
         terms = (times.cpi, times.blocking, rates)
         cpi, blocking, rate = (Forecast.of(term.rows(rows)) for term in terms)
         blocks.append(Terms(names, cpi, blocking, rate, np.ones(len(rows), dtype=bool), method, counted.latencies))
-    if resources is not None and parts is not None:
+    if resources is not None:
+        parts = asked.parts
         known = blocks[0].kernels if blocks else ()
         rows = np.array([at for at, kernel in enumerate(resources.kernels) if kernel not in known], dtype=np.intp)
         one = np.ones((len(rows), mixed.value.shape[1]))
@@ -104,7 +104,7 @@ def terms_of(
         latencies = np.array(resources.machine.latencies)
         blocks.append(Terms(names, cpi, blocking, rate, resources.counted[rows], method, latencies))
     if not blocks:
-        return None
+        return NO_TERMS
     return Terms(
         tuple(name for block in blocks for name in block.kernels),
         join([block.cpi for block in blocks]),
@@ -122,21 +122,21 @@ class EquationTerms:
 
     parameters: tuple[str, ...]
     points: Array  # (k, m)
-    terms: Terms | None  # CPI_exec, BF_mem and clock of the kernels that an equation describes
-    others: Forecast | None  # T_others, one row
-    only: tuple[str, ...] | None = None  # kernels that were asked for; all when not given
+    terms: Terms  # CPI_exec, BF_mem and clock of the kernels that an equation describes
+    others: Forecast  # T_others, one row where it is known
+    kernels: Collection[str]  # those asked for
 
     def rows(self) -> list[dict[str, Any]]:
         """A row of :data:`TERMS` for each known value, T_others last."""
         where = [dict(zip(self.parameters, map(whole, point), strict=True)) for point in self.points.tolist()]
         result: list[dict[str, Any]] = []
-        for at, kernel in enumerate(() if self.terms is None else self.terms.kernels):
-            if self.terms is not None and (self.only is None or kernel in self.only):
+        for at, kernel in enumerate(self.terms.kernels):
+            if kernel in self.kernels:
                 each = ((CPI, self.terms.cpi), (BLOCKING, self.terms.shown_blocking), (CLOCK, self.terms.clock))
                 for name, values in each:
                     result += _rows(where, kernel, name, values, at, self.terms.method[at])
-        if self.others is not None:
-            result += _rows(where, None, OTHERS, self.others, 0, "wall time minus kernels and messages")
+        for at in range(len(self.others.value)):
+            result += _rows(where, None, OTHERS, self.others, at, "wall time minus kernels and messages")
         return result
 
 

@@ -180,9 +180,8 @@ def _by_rank(experiment: Experiment, name: str) -> list[tuple[Run, pd.DataFrame]
     """A metric by rank (rows) and kernel (columns) of each run whose ranks were measured one by one; not of sampled
     values. Runs of one rank are among them where others have several."""
     tables = []
-    for run in experiment.runs:
-        arrays = None if run.sampled(name) else experiment.arrays(run)
-        if arrays is None or name not in arrays.values:
+    for run, arrays in experiment.counted(run for run in experiment.runs if not run.sampled(name)):
+        if name not in arrays.values:
             continue
         chosen = np.array([kernel != WHOLE for kernel in arrays.kernels], dtype=bool)[arrays.code]
         chosen &= (arrays.rank != ALL_RANKS) & ~np.isnan(arrays.values[name])

@@ -32,7 +32,7 @@ import numpy as np
 from ranksight.core.arrays import Array, Index
 from ranksight.model import priors
 from ranksight.model.application.rankclasses import CLASSES, RankClasses
-from ranksight.model.plaindata import Stored
+from ranksight.model.plaindata import Part
 from ranksight.model.uncertainty import forecast
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ APART = 0.9
 
 
 @dataclass(frozen=True)
-class Imbalances(Stored):
+class Imbalances(Part):
     """Ratios of the uneven kernels."""
 
     classes: RankClasses  # of K uneven kernels
@@ -62,11 +62,11 @@ class Imbalances(Stored):
         """The uneven kernels."""
         return self.classes.kernels
 
-    def remark(self) -> str:
+    def remarks(self, points: Array) -> tuple[str, ...]:
         """What is to be known of kernels whose times are no sum."""
         if not self.held or self.together > APART:
-            return ""
-        return "kernels' times are those of their slowest ranks, which differ: the program takes less than their sum"
+            return ()
+        return ("kernels' times are those of their slowest ranks, which differ: the program takes less than their sum",)
 
     def means(self, kernels: tuple[str, ...], times: Array, points: Array) -> Array:
         """Seconds of each kernel on the mean of all ranks, (K, k); `times` (K, k) are the predicted ones."""

@@ -39,27 +39,25 @@ class Measured:
 def measured(experiment: Experiment) -> Iterator[Measured]:
     """Communication times of the runs with several ranks, each of which had a core of its own."""
     for run in experiment.runs:
-        if run.configuration.get("ranks", 1) < 2:
-            continue
         counters = experiment.table(run, "counters")
-        if shares_cores(run, counters):
+        if run.configuration.get("ranks", 1) < 2 or shares_cores(run, counters):
             continue
-        messages = experiment.table(run, "messages")
-        seconds, each = _by_kind(run, messages)
-        whole = None if counters is None else counters[counters["kernel"] == WHOLE]
-        if not seconds and whole is not None and "mpi_time" in whole and whole["mpi_time"].notna().any():
-            each = whole["mpi_time"].dropna().to_numpy(dtype=float)
-            seconds = {ALL: float(each.mean())}
-        if not seconds or not each.mean() > 0:
-            continue
-        wall = float(whole["wall_time"].max()) if whole is not None and "wall_time" in whole else np.nan
-        point = run.point(experiment.parameters)
-        yield Measured(point, seconds, float(each.min() / each.mean()), wall)
+        seconds, each, wall = dict[str, float](), np.zeros(1), np.nan
+        for _, messages in experiment.tables("messages", runs=[run]):
+            seconds, each = _by_kind(run, messages)
+        if counters is not None:
+            whole = counters[counters["kernel"] == WHOLE]
+            wall = float(whole["wall_time"].max()) if "wall_time" in whole else np.nan
+            if not seconds and "mpi_time" in whole and whole["mpi_time"].notna().any():
+                each = whole["mpi_time"].dropna().to_numpy(dtype=float)
+                seconds = {ALL: float(each.mean())}
+        if seconds and each.mean() > 0:
+            yield Measured(run.point(experiment.parameters), seconds, float(each.min() / each.mean()), wall)
 
 
-def _by_kind(run: Run, messages: pd.DataFrame | None) -> tuple[dict[str, float], Array]:
+def _by_kind(run: Run, messages: pd.DataFrame) -> tuple[dict[str, float], Array]:
     """Seconds of each kind, mean over ranks, and of each rank; nothing where operations were not timed."""
-    if messages is None or "seconds" not in messages or not messages["seconds"].notna().all():
+    if "seconds" not in messages or not messages["seconds"].notna().all():
         return {}, np.zeros(0)
     kinds = messages["operation"].astype(str).map(kind_of)
     table = messages.assign(kind=kinds)[kinds.to_numpy() != ""]
@@ -76,10 +74,9 @@ def calls(experiment: Experiment) -> dict[str, tuple[Array, Array, Array]]:
     Calls are those that move something; seconds are of all operations of the kind, with those that complete messages.
     """
     rows_of: dict[str, list[tuple[float, float, float]]] = {}
-    for run in experiment.runs:
-        counters, table = experiment.table(run, "counters"), experiment.table(run, "messages")
+    for run, table in experiment.tables("messages"):
         ranks = float(run.configuration.get("ranks", 1))
-        if ranks < 2 or table is None or shares_cores(run, counters):
+        if ranks < 2 or shares_cores(run, experiment.table(run, "counters")):
             continue
         seconds, _ = _by_kind(run, table)
         moving = table[np.array([costs_time(str(name)) for name in table["operation"]], dtype=bool)]

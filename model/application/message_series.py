@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,19 +16,18 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def message_table(experiment: Experiment, run: Run) -> pd.DataFrame | None:
-    """Counts and bytes of a run per rank: ``kernel``, ``rank``, ``messages``, ``bytes_sent``; a row an operation.
+def message_tables(experiment: Experiment) -> Iterator[tuple[Run, pd.DataFrame]]:
+    """Counts and bytes per rank of each run that has messages: ``kernel``, ``rank``, ``messages``, ``bytes_sent``.
 
-    The kernel's name has the operation's behind it. Operations that move nothing of their own (receives, completions,
-    inquiries) are left out.
+    A row is of an operation, whose name is behind the kernel's. Operations that move nothing of their own (receives,
+    completions, inquiries) are left out.
     """
-    table = experiment.table(run, "messages")
-    if table is None:
-        return None
-    table = table[np.array([costs_time(str(name)) for name in table["operation"]], dtype=bool)]
-    names = table["kernel"].astype(str) + BETWEEN + table["operation"].astype(str)
-    rows = table.assign(kernel=names, messages=table["count"].astype(float), bytes_sent=table["bytes"].astype(float))
-    return rows.groupby(["kernel", "rank"], observed=True)[["messages", "bytes_sent"]].sum().reset_index()
+    for run, every in experiment.tables("messages"):
+        table = every[np.array([costs_time(str(name)) for name in every["operation"]], dtype=bool)]
+        names = table["kernel"].astype(str) + BETWEEN + table["operation"].astype(str)
+        counts, volumes = table["count"].astype(float), table["bytes"].astype(float)
+        sent = table.assign(kernel=names, messages=counts, bytes_sent=volumes)
+        yield run, sent.groupby(["kernel", "rank"], observed=True)[["messages", "bytes_sent"]].sum().reset_index()
 
 
 def message_series(experiment: Experiment) -> Series | None:
@@ -38,10 +38,7 @@ def message_series(experiment: Experiment) -> Series | None:
     configurations: dict[tuple[float, ...], int] = {}
     values_of: dict[tuple[str, str], dict[tuple[int, int], float]] = {}
     repeats: dict[int, int] = {}
-    for run in experiment.runs:
-        table = message_table(experiment, run)
-        if table is None:
-            continue
+    for run, table in message_tables(experiment):
         place = configurations.setdefault(run.point(experiment.parameters), len(configurations))
         at = (place, repeats.get(place, 0))
         repeats[place] = at[1] + 1

@@ -29,18 +29,18 @@ from ranksight.core.arrays import Array, Index
 from ranksight.core.metrics import metric
 from ranksight.model.application.assumed import Assumed
 from ranksight.model.application.node import NODES
-from ranksight.model.application.runs import Runs
+from ranksight.model.application.runs import NO_RUNS, Runs
 from ranksight.model.laws.law import COST, FUNCTION, MESSAGES
 from ranksight.model.laws.stacking import places
 from ranksight.model.laws.together import Laws
-from ranksight.model.plaindata import Stored
+from ranksight.model.plaindata import Part
 from ranksight.model.priors import BETWEEN_JOBS, RATE_LENGTHS
 from ranksight.model.quantity import Quantity
 from ranksight.model.series.computation import cores
 from ranksight.model.series.domains import Domains
-from ranksight.model.structure.functions import choose, rows_of
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
+from ranksight.model.uncertainty.rows import choose, rows_of
 from ranksight.platforms.assumptions import spread
 
 CORE, MEMORY, RATIO, BOUND = range(4)
@@ -57,7 +57,7 @@ ELSEWHERE = "{metric} was measured on another machine than {machine}: measure it
 
 
 @dataclass(frozen=True)
-class Moved(Stored):
+class Moved(Part):
     """K kernels on another machine."""
 
     name: str  # of the platform
@@ -73,7 +73,7 @@ class Moved(Stored):
     network: bool = True  # whether the network there is described
     seen: Array | None = None  # (n, m): configurations that were measured there
     left: Array | None = None  # (K, n): logarithms of those times over what the laws give, NaN where none is known
-    runs: Runs | None = None  # times as measured here
+    runs: Runs = NO_RUNS  # times as measured here
 
     def of_functions(
         self, forecast_here: Forecast, timed: Mapping[str, int], points: Array, names: Sequence[str]
@@ -81,7 +81,7 @@ class Moved(Stored):
         """The forecast `forecast_here` with the functions of time, which `timed` names, on the other machine."""
         index = np.array(list(timed.values()), dtype=np.intp)
         rows = places(self.kernels, tuple(timed))
-        forecast_here = forecast_here if self.runs is None else self.runs.met(forecast_here, points, timed)
+        forecast_here = self.runs.met(forecast_here, points, timed)
         times = rows_of(forecast_here, index)
         centre, deviation = self.ratio(rows, points, names, np.log(times.value))
         quantity = Quantity.of_ends(times.value, times.lower, times.upper)
@@ -108,7 +108,7 @@ class Moved(Stored):
         """Part (K, k) of the times here that is work of the fewest nodes, divided: 1 inside of a node, and where no
         such run has the other parameters."""
         along = next((name for name in ("ranks", NODES) if name in names), None)
-        if along is None or self.runs is None:
+        if along is None or not self.runs.kernels:
             return np.ones(logs.shape)
         column, least = list(names).index(along), 1.0 if along == NODES else float(self.nodes[0])
         measured = self.runs.points[np.argsort(self.runs.points[:, column])]
@@ -214,6 +214,10 @@ class Moved(Stored):
     def placed(self, placement: str | None, ranks_per_node: int | None) -> Moved:
         """The same machine with its ranks placed in another way."""
         return replace(self, target=self.target.placed(placement, ranks_per_node))
+
+    def remarks(self, points: Array) -> list[str]:
+        """What is assumed of the other machine."""
+        return [str(each) for each in self.assumed]
 
     def _fits(self) -> bool:
         kernels = len(self.kernels)

@@ -17,7 +17,7 @@ import numpy as np
 from ranksight.core.arrays import Array, Mask
 from ranksight.core.errors import InputError
 from ranksight.core.units import in_full
-from ranksight.model.plaindata import Stored
+from ranksight.model.plaindata import Part
 from ranksight.model.quantity import Quantity, product
 from ranksight.model.series.computation import cores
 from ranksight.model.uncertainty import forecast
@@ -29,7 +29,7 @@ CROWDED = "{ranks} ranks and threads on a node of {threads} hardware threads: as
 
 
 @dataclass(frozen=True)
-class Node(Stored):
+class Node(Part):
     """Cores of a node, and ranks on them; a rank of several threads counts as many."""
 
     name: str  # of the platform
@@ -50,7 +50,7 @@ class Node(Stored):
         holds(node.name, node.cores, threads, max(most, ranks))
         return replace(node, most=most)
 
-    def placed(self, ranks_per_node: int | None) -> Node:
+    def placed(self, placement: str | None, ranks_per_node: int | None) -> Node:
         """The same node with so many ranks; InputError where it has too few hardware threads."""
         if ranks_per_node is None:
             return self

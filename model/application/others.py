@@ -20,7 +20,7 @@ from ranksight.core.arrays import Array, Index
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE
 from ranksight.model.kernel_time.sums import Sums, cut_off, fit_sums, forms, term, values_of
-from ranksight.model.plaindata import Stored
+from ranksight.model.plaindata import Part, Stored
 from ranksight.model.priors import KERNELS_EXCESS, LATE_SLOPE, OTHERS_NEGLIGIBLE, RARE_TERM, REPEATED, WAITING_SCATTER
 from ranksight.model.quantity import CENTRAL, TAIL
 from ranksight.model.search.terms import Factor, Hypotheses
@@ -122,7 +122,7 @@ class DoubtfulSum(Stored):
 
 
 @dataclass(frozen=True)
-class Others(Stored):
+class Others(Part):
     """T_others over the parameters.
 
     `times`: its function; None where it is negligible. `scatter`: root mean square of what is left, as a share of the
@@ -136,11 +136,9 @@ class Others(Stored):
     domains: Domains | None = None  # how ranks fill nodes, where that is known
     begins: tuple[float, ...] = ()  # nodes from which on it may grow
 
-    def at(self, points: Array, total: Array, ranks: Array | None = None) -> Forecast:
-        """T_others at `points` (k, m), one row, where everything else takes `total` (k,) and `ranks` (k,) fill nodes;
-        those of one node where they are not given."""
-        nodes = _nodes(self.domains, np.ones(len(points)) if ranks is None else ranks)
-        places = _places(points, nodes, total, self.begins)
+    def at(self, points: Array, total: Array, ranks: Array) -> Forecast:
+        """T_others at `points` (k, m), one row; `total` (k,): what everything else takes. `ranks` (k,) fill nodes."""
+        places = _places(points, _nodes(self.domains, ranks), total, self.begins)
         if self.doubtful is not None:
             return self.doubtful.at(places[:, : self.doubtful.points.shape[1]])
         if self.times is None:

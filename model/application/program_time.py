@@ -61,7 +61,7 @@ def program_time(
         value, lower, upper = (end.sum(axis=0) for end in (messages.value, messages.lower, messages.upper))
         total, form = _plus(total, form, Quantity.of_ends(value, lower, upper), of_each)
         equation.communication.judge(messages, np.exp(total.centre), summed.status[0], summed.reason[0])
-    others = None
+    others = forecast.NO_ROWS
     if equation.others is not None:
         others = equation.others.at(points, np.exp(total.centre), ranks)
         if equation.machine is not None:

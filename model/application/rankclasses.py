@@ -20,10 +20,10 @@ from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.fitting.varied import fit_varied
 from ranksight.model.plaindata import Stored
 from ranksight.model.series.reducing import Series
-from ranksight.model.structure.functions import choose
 from ranksight.model.structure.ranklaws import RankLaws, fit_rank_laws
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
+from ranksight.model.uncertainty.rows import choose
 
 if TYPE_CHECKING:
     import pandas as pd

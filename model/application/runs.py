@@ -16,20 +16,20 @@ import numpy as np
 
 from ranksight.core.arrays import Array
 from ranksight.model.kernel_time.learn_counted import located
-from ranksight.model.plaindata import Stored
+from ranksight.model.plaindata import Part, Stored
 from ranksight.model.priors import REPEATED
 from ranksight.model.quantity import Quantity
 from ranksight.model.series.reducing import Series
-from ranksight.model.structure.functions import ARRAYS
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
+from ranksight.model.uncertainty.rows import ARRAYS
 
 SAME = 1e-9
 """Relative difference up to which configurations are the same."""
 
 
 @dataclass(frozen=True)
-class Runs(Stored):
+class Runs(Part):
     """Times of K kernels at n configurations."""
 
     kernels: tuple[str, ...]
@@ -39,11 +39,11 @@ class Runs(Stored):
     scatter: Array  # (K, n): standard deviations of one run; NaN where nothing was repeated
 
     @classmethod
-    def of(cls, series: Series) -> Runs | None:
-        """The times of `series`; None where there is none."""
+    def of(cls, series: Series) -> Runs:
+        """The times of `series`."""
         rows = [row for row, (kernel, name) in enumerate(series.keys) if name == "time"]
         if not rows:
-            return None
+            return NO_RUNS
         part = series.select(np.array(rows, dtype=np.intp))
         middle, error = located(part)
         repeated = (np.isfinite(part.values).sum(axis=2) > 1).any(axis=1)[:, None]
@@ -60,11 +60,13 @@ class Runs(Stored):
         `pace`: standard deviation of the logarithm of what all times of a run have in common, and repetitions of one
         job do not show.
         """
+        kernels = [at for at, kernel in enumerate(self.kernels) if kernel in rows]
+        if not kernels:
+            return predicted
         scale = np.maximum(np.abs(self.points), 1.0)
         same = np.asarray((np.abs(points[:, None] - self.points[None]) <= SAME * scale).all(axis=2))
         asked = np.flatnonzero(same.any(axis=1))
-        kernels = [at for at, kernel in enumerate(self.kernels) if kernel in rows]
-        if not len(asked) or not kernels:
+        if not len(asked):
             return predicted
         index = np.array([rows[self.kernels[at]] for at in kernels], dtype=np.intp)
         run = same[asked].argmax(axis=1)
@@ -80,9 +82,17 @@ class Runs(Stored):
             arrays[name][place] = np.where(np.isfinite(logs), getattr(met, name), arrays[name][place])
         return replace(predicted, **arrays)
 
+    def placed(self, placement: str | None, ranks_per_node: int | None) -> Runs:
+        """No runs: their ranks were placed in another way."""
+        return NO_RUNS
+
     def _fits(self) -> bool:
         shape = (len(self.kernels), len(self.points))
         return self.points.ndim == 2 and self.logs.shape == self.errors.shape == self.scatter.shape == shape
+
+
+NO_RUNS = Runs((), *np.empty((4, 0, 0)))
+"""The runs of a program where none says how long kernels take."""
 
 
 def _posterior(law: Quantity, logs: Array, errors: Array, scatter: Array, pace: float) -> Quantity:

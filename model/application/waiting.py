@@ -33,23 +33,20 @@ def parted(experiment: Experiment) -> Experiment:
     cores were halted for longer than a run took.
     """
     runs = [run for run in experiment.runs if run.state == "complete"]
-    shares = [_share(experiment, run) for run in runs]
-    if not shares or not all(share is not None for share in shares):
-        return experiment
-    known = [share for share in shares if share is not None]
-    return View(experiment, Parted()) if max(known) > OTHERS_NEGLIGIBLE else experiment
+    silent = (run for run in runs if not experiment.columns(run, "messages"))
+    counted = (run for run in silent if {"time", HALTED} <= set(experiment.columns(run, "counters")))
+    shares = np.array([_share(run, table) for run, table in experiment.counted(counted)])
+    known = len(shares) == len(runs) > 0 and bool(np.isfinite(shares).all())
+    return View(experiment, Parted()) if known and shares.max() > OTHERS_NEGLIGIBLE else experiment
 
 
-def _share(experiment: Experiment, run: Run) -> float | None:
-    """Share of a run's time in which its cores wait; None where that is not known."""
-    if not {"time", HALTED} <= set(experiment.columns(run, "counters")) or experiment.columns(run, "messages"):
-        return None
-    table = experiment.arrays(run)
-    if table is None or set(table.kernels) != {WHOLE}:
-        return None
+def _share(run: Run, table: Columns) -> float:
+    """Share of a run's time in which its cores wait; NaN where that is not known."""
+    if set(table.kernels) != {WHOLE}:
+        return np.nan
     time, halted = table.values["time"], table.values[HALTED]
     if not np.isfinite(time).all() or not np.isfinite(halted).all() or not (time > 0).all():
-        return None
+        return np.nan
     longer = np.flatnonzero(halted > (1 + KERNELS_EXCESS) * time)
     if len(longer):
         at = longer[0]
@@ -59,7 +56,7 @@ def _share(experiment: Experiment, run: Run) -> float | None:
             "import it again without that column, or correct it",
         )
     running = _running(time, halted)
-    return 1 - running / float(time.max()) if running > 0 else None
+    return 1 - running / float(time.max()) if running > 0 else np.nan
 
 
 def _running(time: Array, halted: Array) -> float:

@@ -64,12 +64,12 @@ def abstain(
         reason[rows, columns] = [
             f"{name} is {x:g}, and was above zero in all runs" for x in points[columns, axis].tolist()
         ]
-    fixed = (low_end == high_end) & (points[None] != low_end) & ~fitted.apart[:, None]
+    fixed = (low_end == high_end) & (points[None] != low_end) & ~fitted.unaffected[:, None]
     for axis, name in enumerate(fitted.parameters):
         status[fixed[:, :, axis]] = forecast.UNVARIED
         reason[fixed[:, :, axis]] = forecast.REASONS[forecast.UNVARIED].format(parameter=name)
     for used, off, text in off_ties(points, fitted.parameters, fitted.ties):
-        tied = np.ix_(~(fitted.apart & used).any(axis=1), off)
+        tied = np.ix_(~(fitted.unaffected & used).any(axis=1), off)
         status[tied], reason[tied] = forecast.UNVARIED, text
     for s in np.flatnonzero(fitted.status != forecast.OK):
         status[s] = fitted.status[s]

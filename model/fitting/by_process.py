@@ -13,6 +13,7 @@ from ranksight.core.arrays import Array, Mask
 from ranksight.core.mpi import communicates
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.fitting.outcome import trained_range
+from ranksight.model.fitting.printed import Below
 from ranksight.model.process.changepoint import FEWEST as CHANGEPOINTS_FROM
 from ranksight.model.process.changepoint import changepoints, node_place
 from ranksight.model.process.fit_process import data_of, fit_process
@@ -20,11 +21,11 @@ from ranksight.model.process.posterior import Process
 from ranksight.model.process.prevalence import learned
 from ranksight.model.process.several import CHOSEN
 from ranksight.model.process.shown import BEYOND, shown
+from ranksight.model.search.gridterms import primes_of
 from ranksight.model.series.domains import Domains
 from ranksight.model.series.noise import Location, behaviours, judge
 from ranksight.model.series.reducing import Series
 from ranksight.model.uncertainty import forecast
-from ranksight.model.uncertainty.divided import primes_of
 
 FEWEST = 3
 """Configurations below which a series along one coordinate is not answered; one more for each further."""
@@ -69,7 +70,7 @@ def fitted_by_process(series: Series, label: str, location: Location, domains: D
     below = _fitted(series.select(rows), label, replace(part, repeats=repeats), domains)
     above.trained[rows, :, 0] = below.trained[:, :, 0]
     above.count[rows] = (part.repeats > 0).sum(axis=1)
-    return replace(above, breaks=breaks[:, None], below=below, below_rows=rows)
+    return replace(above, below=(Below(rows, np.zeros(len(rows), dtype=np.intp), breaks[rows], below),))
 
 
 def _fitted(series: Series, label: str, location: Location, domains: Domains | None) -> Fitted:
@@ -84,7 +85,6 @@ def _fitted(series: Series, label: str, location: Location, domains: Domains | N
     quality = judge(location)
     held_out = process.held_out()
     many = printed.members.shape[1]
-    hidden = series.hidden
     slope = _departure(process)
     return Fitted(
         parameters=series.parameters,
@@ -111,7 +111,9 @@ def _fitted(series: Series, label: str, location: Location, domains: Domains | N
         noisy=quality.noisy,
         samples=location.samples,
         primes=primes_of(series.points, series.parameters).max(axis=0, initial=1),
-        hidden=None if hidden is None else np.stack([hidden.min(axis=0), hidden.max(axis=0)], axis=1),
+        hidden=np.stack([series.hidden.min(axis=0), series.hidden.max(axis=0)], axis=1),
+        ties=np.empty((0, 1 + len(series.parameters))),
+        unaffected=np.zeros((len(series), len(series.parameters)), dtype=bool),
         processes=(process,),
     )
 

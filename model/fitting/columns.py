@@ -62,11 +62,11 @@ class PlainColumns(Stored):
     within: Array
     repetitions: Array
     noisy: Mask
-    samples: Array | None = None  # None where no value is made of samples
-    primes: Index | None = None
-    hidden: Array | None = None
-    ties: Array | None = None
-    unaffected: Mask | None = None
+    samples: Array
+    primes: Index
+    hidden: Array
+    ties: Array
+    unaffected: Mask
     iterations: str | None = None
     processes: tuple[Process, ...] = ()
 
@@ -89,12 +89,11 @@ class PlainColumns(Stored):
                 "members": fitted.members[keep][used],
                 "coefficients": fitted.coefficient[keep][used],
                 "root": fitted.root[keep][_triangle(used)],
-                "samples": columns["samples"] if np.isfinite(columns["samples"]).any() else None,
             }
         )
 
     def _shapes(self) -> dict[str, tuple[int, ...]]:
-        """The shape of each column that is there."""
+        """The shape of each column."""
         s, m = len(self.kernels), len(self.parameters)
         forms, size = int(self.forms.sum()), self.size
         single = ("forms", "count", "status", "positive", "pace", "noisy", *GAPS)
@@ -103,8 +102,8 @@ class PlainColumns(Stored):
         shapes |= dict.fromkeys(("members", "coefficients"), (int(size.sum()),))
         shapes |= {"root": (int((size * (size + 1) // 2).sum()),), "terms": (len(self.terms), m, 3)}
         shapes |= {"trained": (s, m, 2), "drift": (s, m, 2), "unaffected": (s, m)}
-        shapes |= {"primes": (m,), "hidden": (_rows(self.hidden), 2), "ties": (_rows(self.ties), 1 + m)}
-        return {name: shape for name, shape in shapes.items() if getattr(self, name) is not None}
+        shapes |= {"primes": (m,), "hidden": (len(self.hidden), 2), "ties": (len(self.ties), 1 + m)}
+        return shapes
 
     def _fits(self) -> bool:
         s, m = len(self.kernels), len(self.parameters)
@@ -123,10 +122,10 @@ class PlainColumns(Stored):
             and bool((self.weight > 0).all())
             and all(_within(column, 0) for column in (self.variance, self.drift, self.count))
             and _within(self.freedom, 1)
-            and (self.primes is None or _within(self.primes, 1))
+            and _within(self.primes, 1)
             and _within(self.members, 0, max(len(self.terms) - 1, 0))
             and _within(self.status, 0, NO_DATA)
-            and (self.samples is None or not (self.samples < 0).any())
+            and not (self.samples < 0).any()
             and s * int(self.forms.max(initial=1)) * width**2 <= limits.MODEL_NUMBERS
             and (self.iterations is None or self.iterations in self.parameters)
             and all(_within(each.rows, 0, s - 1) and _within(each.axes, 0, m - 1) for each in self.processes)
@@ -138,7 +137,6 @@ class PlainColumns(Stored):
         shapes = self._shapes()
         arguments = {each.name: getattr(self, each.name) for each in fields(PlainColumns)}
         arguments |= {name: arguments[name].reshape(shape) for name, shape in shapes.items()}
-        samples = np.full(len(self.kernels), np.inf) if self.samples is None else self.samples
         most, width = int(self.forms.max(initial=1)), int(self.size.max(initial=1))
         keep, used = _filled(self.forms, most), _filled(self.size, width)
         every = np.ones(len(self.size), dtype=bool)
@@ -154,7 +152,7 @@ class PlainColumns(Stored):
         weights = spread(self.weight, every, 0.0)
         sums = weights.sum(axis=1, keepdims=True)
         arguments |= {
-            "samples": np.where(np.isnan(samples), np.inf, samples),
+            "samples": np.where(np.isnan(self.samples), np.inf, self.samples),
             "members": spread(self.members, used, -1),
             "weight": weights / np.where(sums > 0, sums, 1.0),
             "coefficient": spread(self.coefficients, used, 0.0),
@@ -184,24 +182,19 @@ class Breaks(Stored):
 class Columns(PlainColumns):
     """The same of functions some of which change their behaviour."""
 
-    breaks: Breaks | None = None
+    breaks: tuple[Breaks, ...] = ()
 
     @classmethod
     def of(cls, fitted: Fitted) -> Self:
         """The columns of fitted functions and of those below their breaks."""
-        plain = super().of(fitted)
-        if fitted.below is None or fitted.breaks is None or fitted.below_rows is None:
-            return plain
-        rows = fitted.below_rows
-        axis = np.isfinite(fitted.breaks[rows]).argmax(axis=1)
-        return replace(plain, breaks=Breaks(rows, axis, fitted.breaks[rows, axis], PlainColumns.of(fitted.below)))
+        breaks = (Breaks(part.rows, part.axis, part.at, PlainColumns.of(part.fitted)) for part in fitted.below)
+        return replace(super().of(fitted), breaks=tuple(breaks))
 
     def _fits(self) -> bool:
-        breaks = self.breaks
-        same = breaks is None or (
-            breaks.below.parameters == self.parameters and _within(breaks.rows, 0, len(self.kernels) - 1)
+        last = len(self.kernels) - 1
+        return super()._fits() and all(
+            each.below.parameters == self.parameters and _within(each.rows, 0, last) for each in self.breaks
         )
-        return super()._fits() and same
 
 
 def columns_of(content: Mapping[str, Any], rows: Index) -> dict[str, Any]:
@@ -220,19 +213,9 @@ def columns_of(content: Mapping[str, Any], rows: Index) -> dict[str, Any]:
     if "processes" in content:
         parts = [(stored, np.flatnonzero(np.isin(stored["rows"], rows))) for stored in content["processes"]]
         columns["processes"] = [_some(stored, places, rows) for stored, places in parts if len(places)]
-    if "breaks" in columns:
-        del columns["breaks"]
-        stored = content["breaks"]
-        places = np.flatnonzero(np.isin(stored["rows"], rows))
-        if len(places):
-            place = np.searchsorted(rows, stored["rows"][places])
-            below = columns_of(stored["below"], places)
-            columns["breaks"] = {
-                "rows": place,
-                "axis": stored["axis"][places],
-                "at": stored["at"][places],
-                "below": below,
-            }
+    if "breaks" in content:  # below a break there is none
+        parts = [(stored, np.flatnonzero(np.isin(stored["rows"], rows))) for stored in content["breaks"]]
+        columns["breaks"] = [_some_broken(stored, places, rows) for stored, places in parts if len(places)]
     return columns
 
 
@@ -241,6 +224,13 @@ def _some(stored: Mapping[str, Any], places: Index, rows: Index) -> dict[str, An
     whole = ("axes", "points", "terms", "domains", "turn")
     part = {name: column if name in whole else column[places] for name, column in stored.items()}
     return {**part, "rows": np.searchsorted(rows, stored["rows"][places])}
+
+
+def _some_broken(stored: Mapping[str, Any], places: Index, rows: Index) -> dict[str, Any]:
+    """The plain data of breaks, of its series `places` alone, which are some of the series `rows`."""
+    part = {name: stored[name][places] for name in ("axis", "at")}
+    below = columns_of(stored["below"], places)
+    return {"rows": np.searchsorted(rows, stored["rows"][places]), **part, "below": below}
 
 
 def _stretches(lengths: NDArray[Any], rows: Index) -> Index:
@@ -260,10 +250,6 @@ def _triangle(used: Mask) -> Mask:
     """What is written of roots (f, q, q): their upper triangles over the terms in use (f, q)."""
     place = np.arange(used.shape[1])
     return (place[:, None] <= place[None, :])[None] & used[:, None, :] & used[:, :, None]
-
-
-def _rows(table: Array | None) -> int:
-    return 0 if table is None else len(table)
 
 
 def _within(column: NDArray[Any], low: float, high: float = np.inf) -> bool:

@@ -17,6 +17,7 @@ from ranksight.model.fitting.by_process import by_process, fitted_by_process
 from ranksight.model.fitting.fitted import Fitted, is_positive
 from ranksight.model.fitting.iterations import hidden_slope, lines
 from ranksight.model.fitting.outcome import Searched, fitted_from, joined
+from ranksight.model.fitting.printed import Below
 from ranksight.model.search import shrinkage
 from ranksight.model.search.crosswise import LINE, Crossed
 from ranksight.model.search.offer import Offer
@@ -162,7 +163,7 @@ def _two_sided(series: Series, label: str, location: Location, task: _Task, sear
     together = joined([searched, high], order)
     location.repeats[rows] = above_location.repeats
     fitted = fitted_from(series, label, location, task.positive, together)
-    return replace(fitted, breaks=breaks[:, None], below=below, below_rows=rows)
+    return replace(fitted, below=(Below(rows, np.zeros(len(rows), dtype=np.intp), breaks[rows], below),))
 
 
 def _along(offered: Offer, line: int) -> Offer:

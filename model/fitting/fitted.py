@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -15,15 +14,14 @@ from ranksight.core.errors import InputError
 from ranksight.core.metrics import metric
 from ranksight.core.onethread import one_thread
 from ranksight.model import priors
-from ranksight.model.fitting import compared_growth
 from ranksight.model.fitting.abstaining import abstain
 from ranksight.model.fitting.columns import Columns
+from ranksight.model.fitting.printed import Below, Printed
 from ranksight.model.process.posterior import Process, turned
 from ranksight.model.process.prevalence import learned
-from ranksight.model.search.terms import values, write_term
-from ranksight.model.series.keyed import Keyed
+from ranksight.model.search.gridterms import EVEN, primes_of
+from ranksight.model.search.terms import values
 from ranksight.model.series.noise import behaviours
-from ranksight.model.uncertainty.divided import EVEN, primes_of
 from ranksight.model.uncertainty.drift import beyond, spreads
 from ranksight.model.uncertainty.forecast import Forecast, components, mixture_forecast
 from ranksight.model.uncertainty.mixture import Components
@@ -32,12 +30,10 @@ BATCH = 120_000
 """Components x points worked on at once."""
 STEP = 1.1
 """Factor over which elasticities are taken."""
-ROUNDING = 1e-9
-"""Part of the largest term below which, wherever the series was measured, a term is what rounding left."""
 
 
 @dataclass(frozen=True)
-class Fitted(Keyed):
+class Fitted(Printed):
     """Functions fitted to s series: each a mixture of c hypotheses of up to q terms."""
 
     parameters: tuple[str, ...]
@@ -69,24 +65,20 @@ class Fitted(Keyed):
     (:class:`ranksight.model.series.noise.Quality`)."""
     samples: Array  # (s,)
     """Samples behind the value of a configuration, in the mean; infinite where values are not made of samples."""
-    primes: Index | None = None  # (m,)
+    primes: Index  # (m,)
     """Largest prime factor among the values measured of parameters that divide work
-    (:func:`ranksight.model.uncertainty.divided.primes_of`); None where it is not known."""
-    hidden: Array | None = None  # (h, 2)
+    (:func:`ranksight.model.search.gridterms.primes_of`)."""
+    hidden: Array  # (h, 2)
     """Smallest and largest value of each hidden parameter (:class:`ranksight.model.series.reducing.Series`)."""
-    breaks: Array | None = None  # (s, m)
-    """Where the behaviour changes along one parameter (:mod:`ranksight.model.search.segments`), NaN where it does not;
-    the functions above hold from there on, those of `below`, whose rows are the series `below_rows`, up to there."""
-    below: Fitted | None = None
-    below_rows: Index | None = None
-    ties: Array | None = None  # (q, 1 + m): parameters that varied together only (:mod:`ranksight.model.fitting.ties`)
+    ties: Array  # (q, 1 + m): parameters that varied together only (:mod:`ranksight.model.fitting.ties`)
+    unaffected: Mask  # (s, m)
+    """Parameters that change nothing in a series, as the user stated (:mod:`ranksight.model.series.computation`)."""
     iterations: str | None = None
     """The parameter that everything is a line in: set-up, and as much again with every iteration."""
     processes: tuple[Process, ...] = ()
     """What answers for times; the functions above are what is printed of them."""
-    unaffected: Mask | None = None  # (s, m)
-    """Parameters that change nothing in a series, as the user stated (:mod:`ranksight.model.series.computation`); None
-    where nothing was stated."""
+    below: tuple[Below[Fitted], ...] = ()
+    """What holds of series up to where their behaviour changes; the functions above hold from there on."""
 
     def __len__(self) -> int:
         return len(self.kernels)
@@ -170,15 +162,20 @@ class Fitted(Keyed):
 
     def _with_below(self, answer: Forecast, points: Array, hidden: Array | None) -> Forecast:
         """Take the answers below a break from the functions there."""
-        if self.below is None or self.below_rows is None or self.breaks is None:
-            return answer
-        other = self.below.predict(points, hidden)
-        rows = self.below_rows
-        below = (points < self.breaks[rows][:, None]).any(axis=2)
-        for name in ("value", "lower", "upper", "status", "reason", "form"):
-            array = getattr(answer, name)
-            array[rows] = np.where(below, getattr(other, name), array[rows])
+        for part in self.below:
+            other, below = part.fitted.predict(points, hidden), points.T[part.axis] < part.at[:, None]
+            for name in ("value", "lower", "upper", "status", "reason", "form"):
+                array = getattr(answer, name)
+                array[part.rows] = np.where(below, getattr(other, name), array[part.rows])
         return answer
+
+    @property
+    def breaks(self) -> Array:
+        """Where the behaviour of each series changes along each parameter, (s, m); NaN where it does not."""
+        breaks = np.full((len(self), len(self.parameters)), np.nan)
+        for part in self.below:
+            breaks[part.rows, part.axis] = part.at
+        return breaks
 
     def at_training(self, points: Array) -> Array:
         """Values (s, k) of the leading hypotheses at `points`, without intervals."""
@@ -201,12 +198,6 @@ class Fitted(Keyed):
             difference[process.rows] = process.difference
         return difference
 
-    @property
-    def apart(self) -> Mask:
-        """Which parameters change nothing in each series, (s, m)."""
-        none = np.zeros((len(self), len(self.parameters)), dtype=bool)
-        return none if self.unaffected is None else self.unaffected
-
     @cached_property
     def _jobs(self) -> Array:
         return between_jobs(self.metrics) * np.minimum(self.pace, 1.0)
@@ -216,7 +207,7 @@ class Fitted(Keyed):
         low = self.trained[:, :, 0].min(axis=0, initial=np.inf)
         high = self.trained[:, :, 1].max(axis=0, initial=-np.inf)
         within = (points >= low) & (points <= high)
-        return np.asarray((within[None] | self.apart[:, None]).all(axis=2))
+        return np.asarray((within[None] | self.unaffected[:, None]).all(axis=2))
 
     def strayed(self, points: Array, part: Index | slice, side: int) -> Array:
         """Relative standard deviation (s, k) that extrapolation to `points` adds: ``sqrt(sum (tau ln(x /
@@ -263,12 +254,9 @@ class Fitted(Keyed):
     def _uneven(self, points: Array) -> Array:
         """Relative standard deviation (s, k), upwards, of times on numbers of ranks that divide worse than those
         measured."""
-        none = np.zeros((len(self), len(points)))
-        if self.primes is None:
-            return none
         worse = np.asarray((primes_of(points, self.parameters) > np.maximum(self.primes, EVEN)).any(axis=1))
         if not worse.any():
-            return none
+            return np.zeros((len(self), len(points)))
         times = behaviours(self.metrics, self.samples) == "time"
         return np.where(times[:, None] & worse, priors.UNEVEN, 0.0)
 
@@ -282,19 +270,19 @@ class Fitted(Keyed):
         they are outside of what was measured (:func:`ranksight.model.uncertainty.drift.spreads`), downwards and
         upwards. Raises InputError when values are given for other hidden parameters than the series had.
         """
-        if hidden is None and self.unaffected is None:
-            none = np.zeros((len(self), len(points)))
-            return none, none
         if hidden is None:
-            rows, axes = (np.flatnonzero(self.apart.any(axis=axis)) for axis in (1, 0))
+            rows, axes = (np.flatnonzero(self.unaffected.any(axis=axis)) for axis in (1, 0))
+            if not len(rows):
+                none = np.zeros((len(self), len(points)))
+                return none, none
             ends = self.trained[rows][:, axes]
             low, high = ends[..., 0].min(axis=0), ends[..., 1].max(axis=0)
             sides = self._spreads(points, *beyond(points[:, axes], np.stack([low, high], axis=1)))
-            unmoved = np.asarray(self.apart.any(axis=1))[:, None]
+            unmoved = np.asarray(self.unaffected.any(axis=1))[:, None]
             return np.where(unmoved, sides[0], 0.0), np.where(unmoved, sides[1], 0.0)
         hidden = np.atleast_2d(np.asarray(hidden, dtype=np.float64))
-        if self.hidden is None or hidden.shape != (len(points), len(self.hidden)) or not np.isfinite(hidden).all():
-            count = 0 if self.hidden is None else len(self.hidden)
+        count = len(self.hidden)
+        if not count or hidden.shape != (len(points), count) or not np.isfinite(hidden).all():
             raise InputError(f"hidden values of shape {hidden.shape} do not give {count} finite values to every point")
         return self._spreads(points, *beyond(hidden, self.hidden))
 
@@ -323,65 +311,6 @@ class Fitted(Keyed):
             undivided = rest(first) * np.exp(self.logs(rows, first) - self.logs(rows, points))
         return np.asarray(np.fmax(rest(points), np.minimum(undivided, 1.0)))
 
-    def leading(self, i: int) -> list[tuple[float, Array]]:
-        """Coefficient and term (m, 3) of the leading hypothesis of series `i`, the slowest growing first."""
-        return [
-            (float(c), self.terms[t]) for c, t in zip(self.coefficient[i, 0], self.members[i, 0], strict=True) if t >= 0
-        ]
-
-    def formula(self, i: int) -> str:
-        """The leading hypothesis of series `i` as people read it."""
-        if not self.weight[i, 0] > 0:
-            return "none"
-        if self.below is not None and self.below_rows is not None and self.breaks is not None and i in self.below_rows:
-            low = self.below.formula(int(np.flatnonzero(self.below_rows == i)[0]))
-            axis = int(np.isfinite(self.breaks[i]).argmax())
-            place = f"{self.parameters[axis]} = {self.breaks[i, axis]:.4g}"
-            return f"{self._formula(i)} above {place}, {low} below"
-        return self._formula(i)
-
-    def _formula(self, i: int) -> str:
-        text = ""
-        for coefficient, term in itertools.compress(self.leading(i), self._seen(i)):
-            name = write_term(term, self.parameters)
-            piece = f"{abs(coefficient):.4g}" + (f" * {name}" if name else "")
-            text += (" - " if coefficient < 0 else " + ") + piece
-        if not text:
-            return "0"
-        return text[3:] if text.startswith(" + ") else "-" + text[3:]
-
-    def _seen(self, i: int) -> Mask:
-        """Which terms of the leading hypothesis are more than rounding somewhere in the range measured."""
-        coefficients, terms = (np.array(part) for part in zip(*self.leading(i), strict=True))
-        one = np.eye(len(self.parameters))
-        ends = np.concatenate([0 * one[:1], 0 * one[:1] + 1, one, 1 - one])
-        low, high = self.trained[i].T
-        with np.errstate(invalid="ignore", over="ignore"):
-            size = np.abs(coefficients[:, None] * values(terms, np.where(ends > 0, high, low)))
-        rest = size <= ROUNDING * np.fmax.reduce(size, axis=0)
-        # Where a term has no size, or none that a number may have, it stays.
-        return np.asarray((~rest | np.isinf(size)).any(axis=1) & (coefficients != 0))
-
-    def notes(self, kernels: frozenset[str] | None = None) -> dict[int, str]:
-        """For times, how their growth compares with their kernel's requirements (:mod:`.compared_growth`).
-
-        `kernels`: only of these; of all when not given.
-        """
-        return compared_growth.notes(self.terms, self.members, self.weight, self.kernels, self.metrics, kernels)
-
-    def coefficients(self, i: int) -> list[tuple[str, float, float]]:
-        """Term, coefficient and standard error of the leading hypothesis of series `i`, as :meth:`formula` has them;
-        NaN where the function is fitted to what a process predicts."""
-        error = np.sqrt(self.variance[i, 0] * (self.root[i, 0] ** 2).sum(axis=1))
-        if any((process.rows == i).any() for process in self.processes):
-            error = np.full(error.shape, np.nan)
-        listed = [
-            (write_term(self.terms[t], self.parameters) or "1", float(c), float(e))
-            for t, c, e in zip(self.members[i, 0], self.coefficient[i, 0], error, strict=True)
-            if t >= 0
-        ]
-        return list(itertools.compress(listed, self._seen(i))) if listed else []
-
     def to_dict(self) -> dict[str, Any]:
         """Plain data that JSON can hold; see :class:`ranksight.model.fitting.columns.Columns`."""
         return Columns.of(self).to_dict()
@@ -390,12 +319,8 @@ class Fitted(Keyed):
     def from_dict(cls, content: Mapping[str, Any]) -> Fitted:
         """Rebuild from :meth:`to_dict`; damaged or hostile content raises InputError."""
         columns = Columns.from_dict(content)
-        fitted, stored = cls(**columns.unpacked()), columns.breaks
-        if stored is None:
-            return fitted
-        breaks = np.full((len(fitted), len(fitted.parameters)), np.nan)
-        breaks[stored.rows, stored.axis] = stored.at
-        return replace(fitted, breaks=breaks, below=cls(**stored.below.unpacked()), below_rows=stored.rows)
+        below = (Below(part.rows, part.axis, part.at, cls(**part.below.unpacked())) for part in columns.breaks)
+        return cls(**columns.unpacked(), below=tuple(below))
 
 
 def between_jobs(metrics: tuple[str, ...]) -> Array:

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from ranksight.core.arrays import Array, Index, Mask
 from ranksight.model.fitting.fitted import Fitted
+from ranksight.model.search.gridterms import primes_of
 from ranksight.model.search.screening import Found
 from ranksight.model.series.noise import Location, judge
 from ranksight.model.series.reducing import Series
 from ranksight.model.uncertainty import forecast
-from ranksight.model.uncertainty.divided import primes_of
 
 LIGHTEST = 1e-3
 """Forms lighter than this move no interval's end visibly and are not kept."""
@@ -74,7 +74,6 @@ def fitted_from(series: Series, label: str, location: Location, positive: Mask, 
     status[count < 3 + max(varied - 1, 0)] = forecast.FEW_POINTS
     status[count == 0] = forecast.NO_DATA
     quality = judge(location)
-    hidden = series.hidden
     return Fitted(
         parameters=series.parameters,
         kernels=series.kernels,
@@ -100,7 +99,9 @@ def fitted_from(series: Series, label: str, location: Location, positive: Mask, 
         noisy=quality.noisy,
         samples=location.samples,
         primes=primes_of(series.points, series.parameters).max(axis=0, initial=1),
-        hidden=None if hidden is None else np.stack([hidden.min(axis=0), hidden.max(axis=0)], axis=1),
+        hidden=np.stack([series.hidden.min(axis=0), series.hidden.max(axis=0)], axis=1),
+        ties=np.empty((0, 1 + len(series.parameters))),
+        unaffected=np.zeros((len(series), len(series.parameters)), dtype=bool),
     )
 
 

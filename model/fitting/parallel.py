@@ -16,6 +16,7 @@ from ranksight.core.log import progress
 from ranksight.model.fitting.fit_series import fit_series
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.fitting.outcome import stacked
+from ranksight.model.fitting.printed import Below
 from ranksight.model.process.posterior import Process
 from ranksight.model.series.reducing import Series
 
@@ -60,18 +61,20 @@ def pick(fitted: Fitted, rows: Index) -> Fitted:
     columns: dict[str, Any] = {name: getattr(fitted, name)[rows] for name in (*_MIXED, *_PLAIN)}
     columns["kernels"] = tuple(fitted.kernels[row] for row in rows)
     columns["metrics"] = tuple(fitted.metrics[row] for row in rows)
-    if fitted.below is not None and fitted.below_rows is not None and fitted.breaks is not None:
-        place = np.full(len(fitted), -1)
-        place[fitted.below_rows] = np.arange(len(fitted.below_rows))
-        broken = np.flatnonzero(place[rows] >= 0)
-        some = len(broken) > 0
-        columns["breaks"] = fitted.breaks[rows] if some else None
-        columns["below"] = pick(fitted.below, place[rows][broken]) if some else None
-        columns["below_rows"] = broken if some else None
-    if fitted.unaffected is not None:
-        columns["unaffected"] = fitted.unaffected[rows]
+    columns["below"] = tuple(_below_of_rows(fitted.below, rows))
     columns["processes"] = tuple(_of_rows(fitted.processes, rows))
     return replace(fitted, **columns)
+
+
+def _below_of_rows(below: Iterable[Below[Fitted]], rows: Index) -> Iterator[Below[Fitted]]:
+    """What holds below breaks of the series `rows`, which become the first, second, ... series."""
+    for part in below:
+        place = np.full(max(rows.max(initial=0), part.rows.max(initial=0)) + 1, -1)
+        place[part.rows] = np.arange(len(part.rows))
+        broken = np.flatnonzero(place[rows] >= 0)
+        if len(broken):
+            some = place[rows][broken]
+            yield Below(broken, part.axis[some], part.at[some], pick(part.fitted, some))
 
 
 def _of_rows(processes: Iterable[Process], rows: Index) -> Iterator[Process]:
@@ -87,7 +90,7 @@ def _of_rows(processes: Iterable[Process], rows: Index) -> Iterator[Process]:
 _MIXED = ("members", "weight", "coefficient", "root", "variance", "freedom")
 """Arrays by series and hypothesis."""
 _PLAIN = ("press", "adjusted_r2", "count", "status", "positive", "trained", "drift", "pace",
-          "within", "repetitions", "noisy", "samples")  # fmt: skip
+          "within", "repetitions", "noisy", "samples", "unaffected")  # fmt: skip
 
 
 def join(parts: list[Fitted], rows: list[Index]) -> Fitted:
@@ -110,41 +113,21 @@ def join(parts: list[Fitted], rows: list[Index]) -> Fitted:
     columns: dict[str, Any] = {"members": stacked(members, "members")[back]}
     columns |= {name: stacked((getattr(part, name) for part in parts), name)[back] for name in _MIXED[1:]}
     columns |= {name: plain(name) for name in _PLAIN}
-    joined = replace(
+    return replace(
         first,
         kernels=tuple(names[:, 0]),
         metrics=tuple(names[:, 1]),
         terms=np.concatenate([part.terms for part in parts]),
         **columns,
-        unaffected=None if all(part.unaffected is None for part in parts) else plain("apart"),
-        breaks=None,
-        below=None,
-        below_rows=None,
+        below=tuple(
+            replace(below, rows=row[below.rows]) for part, row in zip(parts, rows, strict=True) for below in part.below
+        ),
         processes=tuple(
             replace(process, rows=row[process.rows])
             for part, row in zip(parts, rows, strict=True)
             for process in part.processes
         ),
     )
-    broken = [(part, row) for part, row in zip(parts, rows, strict=True) if part.below is not None]
-    if not broken:
-        return joined
-    breaks = np.full((len(names), len(first.parameters)), np.nan)
-    broken_rows: list[Index] = []
-    for part, row in broken:
-        if part.below_rows is None or part.breaks is None:
-            continue
-        broken_rows.append(row[part.below_rows])
-        breaks[broken_rows[-1]] = part.breaks[part.below_rows]
-    order = np.argsort(np.concatenate(broken_rows))
-    sizes = np.cumsum([0, *map(len, broken_rows)])
-    places = [np.empty(0, dtype=np.intp)] * len(broken_rows)
-    rank = np.empty(len(order), dtype=np.intp)
-    rank[order] = np.arange(len(order))
-    for number in range(len(broken_rows)):
-        places[number] = rank[sizes[number] : sizes[number + 1]]
-    below = join([part.below for part, _ in broken if part.below is not None], places)
-    return replace(joined, breaks=breaks, below=below, below_rows=np.concatenate(broken_rows)[order])
 
 
 def _fit(task: tuple[Series, dict[str, Any]]) -> Fitted:

@@ -25,9 +25,9 @@ WHOLE = 1 / TOLERANCE
 """From here on rounding to a whole number leaves less than that."""
 
 
-def independent(points: Array, parameters: tuple[str, ...]) -> tuple[list[int], Array | None]:
-    """The columns of `points` (n, m) that varied by themselves, and the ties (q, 1 + m) of others to them; None where
-    there is none. Of the `parameters`, ``ranks`` are kept before others."""
+def independent(points: Array, parameters: tuple[str, ...]) -> tuple[list[int], Array]:
+    """The columns of `points` (n, m) that varied by themselves, and the ties (q, 1 + m) of others to them. Of the
+    `parameters`, ``ranks`` are kept before others."""
     order = sorted(range(points.shape[1]), key=lambda at: parameters[at] != "ranks")
     varied: list[int] = []
     ties = []
@@ -47,16 +47,16 @@ def independent(points: Array, parameters: tuple[str, ...]) -> tuple[list[int], 
                 ties.append(tie)
                 continue
         varied.append(at)
-    return sorted(varied), np.array(ties) if ties else None
+    return sorted(varied), np.array(ties).reshape(-1, 1 + points.shape[1])
 
 
-def along_ties(points: Array, parameters: tuple[str, ...], ties: Array | None) -> Array:
+def along_ties(points: Array, parameters: tuple[str, ...], ties: Array) -> Array:
     """The points (k, m) with every tied parameter where its tie has it, rounded where it is a whole number nearly.
 
     The parameter that follows the others is the last of its tie that is not ``ranks``.
     """
     moved = np.array(points, dtype=np.float64)
-    for tie in () if ties is None else ties:
+    for tie in ties:
         used = np.flatnonzero(tie[1:])
         last = [at for at in used if parameters[at] != "ranks"][-1]
         others = [at for at in used if at != last]
@@ -65,10 +65,10 @@ def along_ties(points: Array, parameters: tuple[str, ...], ties: Array | None) -
     return moved
 
 
-def off_ties(points: Array, parameters: tuple[str, ...], ties: Array | None) -> Iterator[tuple[Mask, Mask, str]]:
+def off_ties(points: Array, parameters: tuple[str, ...], ties: Array) -> Iterator[tuple[Mask, Mask, str]]:
     """For each tie the parameters (m,) in it, the points (k,) away from it by more than :data:`TOLERANCE`, and the
     reason."""
-    for tie in () if ties is None else ties:
+    for tie in ties:
         used = tie[1:] != 0
         with np.errstate(divide="ignore", invalid="ignore"):
             side = np.log(points[:, used]) @ tie[1:][used] - tie[0]

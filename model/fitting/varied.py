@@ -20,9 +20,9 @@ from ranksight.model.fitting.fit_series import fit_series
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.fitting.parallel import join, pick
 from ranksight.model.fitting.ties import independent
+from ranksight.model.search.gridterms import primes_of
 from ranksight.model.series.computation import apart_from_ranks
-from ranksight.model.series.reducing import Series
-from ranksight.model.uncertainty.divided import primes_of
+from ranksight.model.series.reducing import NO_SAMPLES, Series
 
 
 def fit_varied(series: Series, **settings: Any) -> Fitted:
@@ -39,26 +39,28 @@ def fit_varied(series: Series, **settings: Any) -> Fitted:
     if not len(rows) or len(np.unique(series.points[:, columns], axis=0)) < FEWEST:
         return _fit_every(series, **settings)
     rest = np.flatnonzero(~aside.any(axis=1))
-    other = _fit_every(series.select(rest), **settings) if len(rest) else None
     part = _fit_every(_grouped(series.select(rows), columns)[0], **settings)
-    freed = _freed(_widened(part, series, columns), columns, None if other is None else other.ties)
-    return freed if other is None else join([other, freed], [rest, rows])
+    freed = _freed(_widened(part, series, columns), columns, np.empty((0, 1 + aside.shape[1])))
+    if not len(rest):
+        return freed
+    other = _fit_every(series.select(rest), **settings)
+    return join([other, replace(freed, ties=other.ties)], [rest, rows])
 
 
-def _freed(part: Fitted, columns: list[int], ties: Array | None) -> Fitted:
+def _freed(part: Fitted, columns: list[int], ties: Array) -> Fitted:
     """The same functions of series in which parameters other than `columns` change nothing."""
     aside = np.setdiff1d(np.arange(len(part.parameters)), columns)
     unmoved = np.zeros((len(part), len(part.parameters)), dtype=bool)
     unmoved[:, aside] = True
     part.drift[:, aside] = 0.0
-    below = None if part.below is None else _freed(part.below, columns, ties)
+    below = tuple(replace(each, fitted=_freed(each.fitted, columns, ties)) for each in part.below)
     return replace(part, ties=ties, unaffected=unmoved, below=below)
 
 
 def _fit_every(series: Series, **settings: Any) -> Fitted:
     """Fit every series over the parameters that varied by themselves."""
     excluded = settings.get("iterations") is not None or not isinstance(settings.get("space", ""), str)
-    flat = {} if excluded or series.hidden is not None or series.points.shape[1] < 2 else _indifferent(series)
+    flat = {} if excluded or series.hidden.size or series.points.shape[1] < 2 else _indifferent(series)
     fitted = _fit(series, **settings)
     if not flat:
         return fitted
@@ -91,15 +93,15 @@ def _grouped(series: Series, columns: list[int]) -> tuple[Series, Array]:
     measured = np.isfinite(values).any(axis=(0, 2, 3))
     points, values = points[measured], values[:, measured]
     flat, names = values.reshape(*values.shape[:2], -1), tuple(series.parameters[at] for at in columns)
-    worth = None if series.worth is None else put(series.worth)[:, measured].reshape(flat.shape)
-    return replace(series, parameters=names, points=points, values=flat, hidden=None, worth=worth), values
+    worth, hidden = put(series.worth)[:, measured].reshape(flat.shape), np.empty((len(points), 0))
+    return replace(series, parameters=names, points=points, values=flat, hidden=hidden, worth=worth), values
 
 
 def _once(series: Series, columns: list[int]) -> Series:
     """The series over the parameters `columns` alone, each of their configurations once: others change nothing."""
     grouped, values = _grouped(series, columns)
     first = np.isfinite(values).argmax(axis=2)[:, :, None]
-    return replace(grouped, values=np.take_along_axis(values, first, axis=2)[:, :, 0], worth=None)
+    return replace(grouped, values=np.take_along_axis(values, first, axis=2)[:, :, 0], worth=NO_SAMPLES)
 
 
 SAME = 1e-9
@@ -158,10 +160,10 @@ def _widened(fitted: Fitted, series: Series, varied: list[int]) -> Fitted:
     trained = np.empty((len(fitted), count, 2))
     trained[:] = np.stack([series.points.min(axis=0), series.points.max(axis=0)], axis=1)
     trained[:, varied] = fitted.trained
-    below = None if fitted.below is None else _widened(fitted.below, series, varied)
-    breaks = None if fitted.breaks is None else np.full((len(fitted), count), np.nan)
-    if breaks is not None:
-        breaks[:, varied] = fitted.breaks
+    unaffected = np.zeros((len(fitted), count), dtype=bool)
+    unaffected[:, varied] = fitted.unaffected
+    columns = np.array(varied)
+    below = (replace(x, axis=columns[x.axis], fitted=_widened(x.fitted, series, varied)) for x in fitted.below)
     return replace(
         fitted,
         parameters=series.parameters,
@@ -169,7 +171,8 @@ def _widened(fitted: Fitted, series: Series, varied: list[int]) -> Fitted:
         primes=primes_of(series.points, series.parameters).max(axis=0, initial=1),
         drift=drift,
         trained=trained,
-        below=below,
-        breaks=breaks,
-        processes=tuple(replace(process, axes=np.array(varied)[process.axes]) for process in fitted.processes),
+        ties=np.empty((0, 1 + count)),
+        unaffected=unaffected,
+        below=tuple(below),
+        processes=tuple(replace(process, axes=columns[process.axes]) for process in fitted.processes),
     )

@@ -126,14 +126,14 @@ class Counted(Stored):
         stalls = self.stall.at([kinds[name] for name in self.stall.names], inputs)
         stalls, blocking = self._bounded(stalls, waiting, kinds.get(WAITING, none))
         core = product([add([execution, stalls]), inverse])
-        time = core if need is None else larger(core, need)
+        time = larger(core, need)
         with np.errstate(invalid="ignore", divide="ignore"):
             levels = np.ones_like(levels) if self.caches is None else levels
             waits = np.exp(stalls.centre - f.centre)[..., None] * levels / levels.sum(axis=2, keepdims=True)
             # A saturated domain hides what a core alone would wait for.
             seconds = np.exp(execution.centre - f.centre)
             contention = np.maximum(np.exp(time.centre) - np.exp(core.centre), 0.0)
-            busy = np.full(shape, np.nan) if need is None else np.exp(need.centre - time.centre)
+            busy = np.exp(need.centre - time.centre)
         work = works["instructions"]
         cpi = Quantity(execution.centre - work.centre, execution.down, execution.up)
         return Times(whole, time, seconds, contention, waits, cpi, blocking, f, loads, busy, fitted)
@@ -166,7 +166,7 @@ class Counted(Stored):
         inputs: Array,
         f: Quantity,
         instructions: Quantity,
-        need: Quantity | None,
+        need: Quantity,
     ) -> Fitted | None:
         """Times of the kernels whose CPI_exec and BF_mem were fitted to their cycles; None where there is none."""
         if self.composed is None or self.fitted is None or self.caches is None:
@@ -178,7 +178,7 @@ class Counted(Stored):
         mean, spread = self.fitted.at(inputs)
         cycles = product([instructions.rows(rows), cpi]).moved(mean).wider(spread)
         core = product([cycles, f.inverse()]).wider(unseen(inputs, self.total.rates[0].inputs))
-        time = core if need is None else larger(core, need.rows(rows))
+        time = larger(core, need.rows(rows))
         seconds = np.exp(core.centre)
         return Fitted(rows, time, (1 - waits.sum(axis=0)) * seconds, waits * seconds, np.exp(time.centre) - seconds)
 
@@ -195,12 +195,13 @@ class Counted(Stored):
 
     def _waiting(
         self, points: Array, work_points: Array, f: Quantity, works: dict[str, Quantity]
-    ) -> tuple[Array, Array, Quantity | None, dict[str, Quantity]]:
+    ) -> tuple[Array, Array, Quantity, dict[str, Quantity]]:
         """Loads of each level (K, k, 4) and the cycles that they wait, loads from memory with their spread, and all
         kinds of work with the cycles that loads wait."""
         if self.caches is None:
-            unknown = np.full((len(self.kernels), len(points), 4), np.nan)
-            return unknown, unknown, None, works
+            none = np.full((4, len(self.kernels), len(points)), np.nan)
+            unknown = np.moveaxis(none, 0, 2)
+            return unknown, unknown, Quantity(*none[:3]), works
         each, down, up = self.loads(points, work_points, works)
         cycles = np.exp(each) * self.latencies_at(np.exp(f.centre[0]))[:, None]
         kinds = {
@@ -243,19 +244,17 @@ class Counted(Stored):
         latencies[3] *= frequency / self.frequency
         return latencies
 
-    def need(self, memory: Quantity | None, points: Array, works: dict[str, Quantity]) -> Quantity | None:
-        """Logarithm of the seconds that a domain needs for the traffic of the ranks at work in it; None where that is
-        not known."""
-        if self.where.domains is None or self.where.domains.domain is None:
-            return None
+    def need(self, memory: Quantity, points: Array, works: dict[str, Quantity]) -> Quantity:
+        """Logarithm of the seconds that a domain needs for the traffic of the ranks at work in it, by counted bytes or
+        the loads that memory serves; NaN where that is not known."""
+        domains = self.where.domains
+        if domains is None or domains.domain is None:
+            return Quantity(*np.full((3, *memory.centre.shape), np.nan))
         read, written = works["bytes_mem_read"], works["bytes_mem_written"]
-        of_bytes = np.isfinite(read.centre)
-        if memory is not None:
-            names, line = ("centre", "down", "up"), memory.moved(np.log(self.line))
-            read = Quantity(*(np.where(of_bytes, getattr(read, name), getattr(line, name)) for name in names))
-        if not np.isfinite(read.centre).any():
-            return None
-        one = needs(self.where.domains, np.exp(read.centre), np.nan_to_num(np.exp(written.centre)))[1]
+        of_bytes, line = np.isfinite(read.centre), memory.moved(np.log(self.line))
+        names = ("centre", "down", "up")
+        read = Quantity(*(np.where(of_bytes, getattr(read, name), getattr(line, name)) for name in names))
+        one = needs(domains, np.exp(read.centre), np.nan_to_num(np.exp(written.centre)))[1]
         seconds = log_ratio(self.where.active(points) * one, self.bandwidth)
         return Quantity(seconds, read.down, read.up)
 

@@ -285,8 +285,6 @@ def _unsaturated(
     memory = Quantity.exact(log(levels[3]))
     works = {name: Quantity.exact(counts[name]) for name in ("bytes_mem_read", "bytes_mem_written")}
     need = model.need(memory, points, works)
-    if need is None:
-        return stalled, 1.0
     with np.errstate(invalid="ignore"):
         utilisation = np.exp(need.centre - time)
     scale = max(1.0, float(np.nanmax(np.where(np.isfinite(utilisation), utilisation, 0.0))))

@@ -44,18 +44,15 @@ class Asked:
         return self.counts.quantity(np.array([self.rows.get((kernel, metric), -1) for kernel in kernels]))
 
     @cached_property
-    def counted(self) -> Times | None:
-        """Times by the counted equation and the cost per unit of work; None where neither was learned."""
-        learned: Counted | None = self.fits.by(COUNTED)
-        return None if learned is None else learned.at(self.points, self.counts, self.rows, self.work_points)
+    def counted(self) -> Times:
+        """Times by the counted equation and the cost per unit of work, which was learned."""
+        learned: Counted = self.fits.by(COUNTED)
+        return learned.at(self.points, self.counts, self.rows, self.work_points)
 
     @cached_property
-    def parts(self) -> Parts | None:
-        """Times by the equation of constant CPI, of slowest ranks where times are those; None where it was not
-        learned."""
-        learned: Resources | None = self.fits.by(CONSTANT_CPI)
-        if learned is None:
-            return None
+    def parts(self) -> Parts:
+        """Times by the equation of constant CPI, which was learned, of slowest ranks where times are those."""
+        learned: Resources = self.fits.by(CONSTANT_CPI)
         result = learned.parts(self.work_points, self.counts, self.rows)
         if self.slowest is None or not learned.averaged.any():
             return result

@@ -41,14 +41,12 @@ class ConstantCpi(Law):
         settings = {**view.settings, "over_repetitions": "median" if how == "auto" else how}
         return fit_resources(rest, view.machine, view.sampled.samples, slowest=view.slowest, **settings)
 
-    def at(self, learned: Resources, asked: Asked) -> LawTimes | None:
+    def at(self, learned: Resources, asked: Asked) -> LawTimes:
         """Times of these kernels.
 
         Which part of a time is stalls rests on one blocking factor for all runs; a change of regime changes that part.
         """
         parts = asked.parts
-        if parts is None:
-            return None
         time = parts.time
         counted: Counted | None = asked.fits.by(COUNTED)
         if counted is not None:

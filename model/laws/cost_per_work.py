@@ -44,11 +44,8 @@ class CostPerWork(Law):
 
     def at(self, learned: Counted, asked: Asked) -> LawTimes | None:
         """Times by the rates of all kinds of work."""
-        times = asked.counted
-        if times is None:
-            return None
-        kernels = learned.kernels
-        return LawTimes(kernels, times.total, np.isfinite(times.total.centre), ("",) * len(kernels))
+        total, kernels = asked.counted.total, learned.kernels
+        return LawTimes(kernels, total, np.isfinite(total.centre), ("",) * len(kernels))
 
 
 LAWS.register(COST)(CostPerWork())

@@ -28,8 +28,6 @@ class CountedEquation(CostPerWork):
     def at(self, learned: Counted, asked: Asked) -> LawTimes | None:
         """Times of the kernels whose stalls were counted."""
         times = asked.counted
-        if times is None:
-            return None
         split = learned.split[:, None] & np.isfinite(times.time.centre)
         if not split.any():
             return None

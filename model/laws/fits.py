@@ -7,14 +7,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
+from ranksight.core.arrays import Array
 from ranksight.core.log import log
 from ranksight.core.units import some_of
 from ranksight.model.laws.law import LAWS, answerable, installed, part_of
-from ranksight.model.plaindata import Stored, plain, reading
+from ranksight.model.plaindata import Part, plain, reading
 
 
 @dataclass(frozen=True)
-class Fits(Stored):
+class Fits(Part):
     """What laws learned."""
 
     learned: Mapping[str, Any] = field(default_factory=dict)  # by part (:attr:`ranksight.model.laws.law.Law.part`)
@@ -40,6 +41,10 @@ class Fits(Stored):
             for part, each in self.learned.items()
         }
         return Fits(result, self.missing)
+
+    def remarks(self, points: Array) -> tuple[str, ...]:
+        """See :meth:`remark`."""
+        return (self.remark(),)
 
     def remark(self) -> str:
         """What is to be known of laws that are not installed; empty where all are."""

@@ -28,7 +28,7 @@ class FittedEquation(CostPerWork):
         Runs within one memory domain do not show what of their cycles, and of their clock, goes on with further ones:
         there the law has no parts, and gives way to those that count what a kernel does.
         """
-        fitted = None if asked.counted is None else asked.counted.fitted
+        fitted = asked.counted.fitted
         if fitted is None:
             return None
         kernels = tuple(learned.kernels[row] for row in fitted.rows)

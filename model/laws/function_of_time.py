@@ -8,8 +8,8 @@ import numpy as np
 
 from ranksight.model.laws.asked import Asked
 from ranksight.model.laws.law import FUNCTION, LAWS, Law, LawTimes
-from ranksight.model.structure.functions import rows_of
 from ranksight.model.uncertainty import forecast
+from ranksight.model.uncertainty.rows import rows_of
 
 
 class FunctionOfTime(Law):

@@ -17,9 +17,9 @@ from ranksight.model.laws.stacking import Weights, mix, places
 from ranksight.model.priors import SHOWN, VAGUE
 from ranksight.model.quantity import Quantity
 from ranksight.model.resource.equation import LEVELS
-from ranksight.model.structure.functions import ARRAYS, rows_of
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
+from ranksight.model.uncertainty.rows import ARRAYS, rows_of
 
 NO_LAW = (forecast.NO_DATA, forecast.DOMAIN, forecast.UNVARIED)
 """Abstentions of a function of time that no law overrules: nothing was measured, or nothing of that kind varied."""

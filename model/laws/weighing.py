@@ -19,8 +19,9 @@ from ranksight.model.laws.view import View, medians
 from ranksight.model.priors import HELD_OUT_DEEPEST, HELD_OUT_REST
 from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
-from ranksight.model.structure.functions import Functions, choose
+from ranksight.model.structure.functions import Functions
 from ranksight.model.uncertainty.forecast import Forecast
+from ranksight.model.uncertainty.rows import choose
 
 Key = tuple[str, str]
 """Kernel and metric."""

@@ -32,7 +32,7 @@ from ranksight.model.machine.transfer import moved_to, shifted
 from ranksight.model.priors import BETWEEN_JOBS
 from ranksight.model.quantity import Quantity
 from ranksight.model.series.reducing import Series, series_from_experiment
-from ranksight.model.structure.functions import rows_of
+from ranksight.model.uncertainty.rows import rows_of
 from ranksight.platforms import Platform
 from ranksight.platforms.writing import dumps
 
@@ -56,7 +56,7 @@ def with_runs(model: Model, series: Series, platform: Platform) -> Model:
             "give runs of the same program over the same parameters",
         )
     runs = Runs.of(series)
-    if runs is None:
+    if not runs.kernels:
         raise InputError(f"the runs on {platform.name} have no metric 'time'", "import times")
     moved = moved_to(model, platform)  # raises here, where the runs are known
     timed = {kernel for kernel, name in model.fitted.keys if name == "time"}

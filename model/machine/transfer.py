@@ -25,6 +25,7 @@ from ranksight.model.application.bulk_synchronous import Application
 from ranksight.model.application.moved import MEMORY, MIXED, UNDIVIDED, Moved
 from ranksight.model.application.network import Network
 from ranksight.model.application.node import NODES, Node
+from ranksight.model.application.runs import NO_RUNS
 from ranksight.model.fitted_model import Model
 from ranksight.model.kernel_time.composition import Caches
 from ranksight.model.kernel_time.counted import BEYOND_L1, WAITING, Counted
@@ -131,7 +132,7 @@ def _moved(model: Model, origin: Platform, target: Platform, instructions: float
         cache=None,
         network=network,
         node=node,
-        runs=None,
+        runs=NO_RUNS,
         machine=moved,
     )
 

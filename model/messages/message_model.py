@@ -14,9 +14,10 @@ from ranksight.model.messages.order import Order
 from ranksight.model.messages.table import MessageTable, Row, rows_of
 from ranksight.model.messages.volumes import Volumes
 from ranksight.model.plaindata import Stored
-from ranksight.model.structure.functions import ARRAYS, extended
+from ranksight.model.structure.functions import extended
 from ranksight.model.structure.stated import BETWEEN, Stated
 from ranksight.model.uncertainty import forecast
+from ranksight.model.uncertainty.rows import ARRAYS
 
 UNLIKE = 1.1
 """Ratio of the numbers of links from which rules are unlike."""

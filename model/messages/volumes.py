@@ -16,11 +16,11 @@ from ranksight.model.plaindata import Stored
 from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
 from ranksight.model.structure.coefficients import Coefficients, certain
-from ranksight.model.structure.functions import choose, rows_of
 from ranksight.model.structure.levels import fit_levels
 from ranksight.model.structure.ranklaws import RankLaws, fit_rank_laws
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
+from ranksight.model.uncertainty.rows import choose, rows_of
 
 
 @dataclass(frozen=True)

@@ -42,13 +42,10 @@ def measured_clock(experiment: Experiment) -> float:
     NaN where neither is there.
     """
     clocks = []
-    for run in experiment.runs:
-        if run.sampled("time") or run.sampled("cycles"):
-            continue
-        counted = run.state == "complete" and {"time", "cycles"} <= set(experiment.columns(run, "counters"))
-        arrays = experiment.arrays(run) if counted else None
-        if arrays is None:
-            continue
+    exact = (run for run in experiment.runs if not (run.sampled("time") or run.sampled("cycles")))
+    complete = (run for run in exact if run.state == "complete")
+    counting = (run for run in complete if {"time", "cycles"} <= set(experiment.columns(run, "counters")))
+    for _, arrays in experiment.counted(counting):
         parts = np.array([kernel != WHOLE for kernel in arrays.kernels], dtype=bool)[arrays.code]
         time, cycles = arrays.values["time"], arrays.values["cycles"]
         with_both = (parts | ~parts.any()) & ~np.isnan(time) & ~np.isnan(cycles)
@@ -61,13 +58,12 @@ def _own(experiment: Experiment, run: Run, metric: str) -> pd.DataFrame:
     """A metric of a run's kernels and ranks, of the whole program where it has no kernels; empty where it lacks it."""
     columns = ["kernel", "rank", metric]
     complete = run.state == "complete" and set(columns) <= set(experiment.columns(run, "counters"))
-    table = experiment.table(run, "counters", columns=columns) if complete else None
-    if table is None:
-        import pandas as pd
+    for _, table in experiment.tables("counters", columns, runs=[run] if complete else ()):
+        parts = table[table["kernel"] != WHOLE]
+        return (parts if len(parts) else table).set_index(["kernel", "rank"])[[metric]]
+    import pandas as pd
 
-        return pd.DataFrame({metric: []})
-    parts = table[table["kernel"] != WHOLE]
-    return (parts if len(parts) else table).set_index(["kernel", "rank"])[[metric]]
+    return pd.DataFrame({metric: []})
 
 
 def _paired(experiment: Experiment) -> float:

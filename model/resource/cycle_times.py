@@ -87,13 +87,10 @@ def _held(experiment: Experiment) -> set[tuple[str, bool]]:
     result: set[tuple[str, bool]] = set()
     if "cycles" not in experiment.metrics():
         return result
-    for run in experiment.runs:
-        names = [name for name in ("time", "cycles") if name in experiment.columns(run, "counters")]
-        table = experiment.arrays(run) if names else None
-        if table is not None:
-            whole = np.array([kernel == WHOLE for kernel in table.kernels], dtype=bool)[table.code]
-            for side in (True, False):
-                result |= {(name, side) for name in names if (~np.isnan(table.values[name][whole == side])).any()}
+    for _, table in experiment.counted():
+        whole = np.array([kernel == WHOLE for kernel in table.kernels], dtype=bool)[table.code]
+        for name in {"time", "cycles"}.intersection(table.values):
+            result |= {(name, side) for side in (True, False) if (~np.isnan(table.values[name][whole == side])).any()}
     return result
 
 

@@ -38,8 +38,7 @@ def with_stalls(series: Series, line: float | None = None) -> Series:
     """
     rows = series.rows
     kernels, metrics, values = list(series.kernels), list(series.metrics), [series.values]
-    known = np.full(series.values.shape, np.nan) if series.worth is None else series.worth
-    worth = [known]
+    worth = [known := series.worth]
     provenance = dict(series.provenance)
     for (kernel, name), row in rows.items():
         if not memory_slots(name) or (kernel, "stall_cycles") in rows or (kernel, "cycles") not in rows:
@@ -66,7 +65,7 @@ def with_stalls(series: Series, line: float | None = None) -> Series:
         kernels=tuple(kernels),
         metrics=tuple(metrics),
         provenance=provenance,
-        worth=None if series.worth is None else np.concatenate(worth),
+        worth=np.concatenate(worth),
     )
 
 

@@ -67,11 +67,9 @@ def settle(experiment: Experiment, series: Series) -> Sampled:
         with np.errstate(invalid="ignore", divide="ignore"):
             factor = np.where((sampled > 0) & (exact > 0), exact / sampled, 1.0)
             share = np.nan_to_num(part[times] * reduce(series.values[times], "mean", axis=2) / sampled)
-        values, worth = series.values.copy(), None if series.worth is None else series.worth.copy()
+        values, worth = series.values.copy(), series.worth.copy()
         values[times] *= factor[None, :, None]
-        if worth is not None:
-            known = exact > 0
-            worth[times] *= np.where(known, factor * np.maximum(1 - share, LEAST), 1.0)[:, :, None]
+        worth[times] *= np.where(exact > 0, factor * np.maximum(1 - share, LEAST), 1.0)[:, :, None]
         series = replace(series, values=values, worth=worth)
     return Sampled(series, samples)
 

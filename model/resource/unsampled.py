@@ -78,6 +78,6 @@ def with_unsampled(sampled: Sampled) -> Sampled:
         values=np.concatenate([measured.values, times_of]),
         kernels=(*measured.kernels, *silent),
         metrics=(*measured.metrics, *["time"] * len(silent)),
-        worth=None if measured.worth is None else np.concatenate([measured.worth, np.full(times_of.shape, np.nan)]),
+        worth=np.concatenate([measured.worth, np.full(times_of.shape, np.nan)]),
     )
     return replace(sampled, series=grown, samples={**sampled.samples, **dict.fromkeys(silent, none)})

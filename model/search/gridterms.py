@@ -16,7 +16,7 @@ are whole, and work that all ranks but one share. A term is known by its number,
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import combinations
@@ -24,8 +24,8 @@ from math import log2, prod
 
 import numpy as np
 
-from ranksight.core.arrays import Array
-from ranksight.core.dims import dims_create
+from ranksight.core.arrays import Array, Index
+from ranksight.core.dims import dims_create, largest_prime
 
 Sides = tuple[int, ...]
 
@@ -138,3 +138,20 @@ def grid_values(ranks: Array) -> Array:
     for place in np.flatnonzero(known):
         table[:, place] = _at(max(round(float(ranks[place])), 1))
     return table
+
+
+DIVIDING = ("ranks", "nodes", "p", "processes")
+"""Parameters that divide work and add neighbours."""
+EVEN = 7
+"""Prime factors up to which numbers of ranks divide domains evenly, as libraries for Fourier transforms have it."""
+
+
+def primes_of(points: Array, parameters: Sequence[str]) -> Index:
+    """Largest prime factor (k, m) of whole numbers of ranks or nodes among `points` (k, m), which divide work the less
+    evenly the larger it is; 1 for all else."""
+    primes = np.ones(points.shape, dtype=np.intp)
+    for axis, name in enumerate(parameters):
+        x = points[:, axis]
+        if name in DIVIDING and ((x >= 1) & (x == np.round(x)) & (x < MOST_RANKS)).all():
+            primes[:, axis] = [largest_prime(int(each)) for each in x.tolist()]
+    return primes

@@ -12,7 +12,7 @@ from ranksight.core.arrays import Array, Index, Mask
 from ranksight.core.experiment import ALL_RANKS, COUNTER_KEYS, WHOLE, Experiment, Run
 from ranksight.core.leftout import MPI, OTHER
 from ranksight.core.metrics import metric
-from ranksight.core.sampled import HANDFUL, sampling_of
+from ranksight.core.sampled import HANDFUL, sampled_runs
 
 if TYPE_CHECKING:
     pass
@@ -45,8 +45,7 @@ class Shares:
 
     def trusted(self, name: str) -> Mask:
         """Kernels (K,) whose values of a metric are more than chance."""
-        number = self.samples.get(name)
-        return np.ones(len(self.kernels), dtype=bool) if number is None else number >= HANDFUL
+        return np.broadcast_to(self.samples.get(name, np.inf) >= HANDFUL, len(self.kernels))
 
     @classmethod
     def of(cls, experiment: Experiment, metrics: Sequence[str] | None) -> Shares:
@@ -56,9 +55,8 @@ class Shares:
         samples: dict[str, list[tuple[Index, Array]]] = {}
         reduced: set[str] = set()
         by_rank: set[str] = set()
-        for run in experiment.runs:
-            table = experiment.arrays(run) if run.state == "complete" else None
-            if table is None or not len(table):
+        for run, table in experiment.counted(run for run in experiment.runs if run.state == "complete"):
+            if not len(table):
                 continue
             names, codes, rank = table.kernels, table.code, table.rank
             index = np.array([rows.setdefault(name, len(rows)) for name in names], dtype=np.intp)
@@ -92,14 +90,12 @@ def _count(
     samples: dict[str, list[tuple[Index, Array]]], experiment: Experiment, run: Run, rows: Mapping[str, int]
 ) -> None:
     """Add the samples of a run."""
-    table = sampling_of(experiment, run)
-    if table is None:
-        return
-    for name, part in table.groupby("metric", observed=True):
-        each = part.groupby(part["kernel"].astype(str))["samples"].sum()
-        each = each[[kernel in rows for kernel in each.index]]
-        index = np.array([rows[kernel] for kernel in each.index], dtype=np.intp)
-        samples.setdefault(str(name), []).append((index, each.to_numpy(dtype=np.float64)))
+    for _, table in sampled_runs(experiment, [run]):
+        for name, part in table.groupby("metric", observed=True):
+            each = part.groupby(part["kernel"].astype(str))["samples"].sum()
+            each = each[[kernel in rows for kernel in each.index]]
+            index = np.array([rows[kernel] for kernel in each.index], dtype=np.intp)
+            samples.setdefault(str(name), []).append((index, each.to_numpy(dtype=np.float64)))
 
 
 def _stacked(

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
+
+import numpy as np
+
+from ranksight.core.arrays import Index
 
 
 class Keyed:
@@ -21,3 +25,7 @@ class Keyed:
     def rows(self) -> Mapping[tuple[str, str], int]:
         """Index of each series by kernel and metric."""
         return {key: row for row, key in enumerate(self.keys)}
+
+    def indices(self, keys: Sequence[tuple[str, str]]) -> Index:
+        """Indices of series by kernel and metric."""
+        return np.array([self.rows[key] for key in keys], dtype=np.intp)

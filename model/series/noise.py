@@ -49,11 +49,9 @@ def join(parts: list[Location], orders: list[Index]) -> Location:
     return Location(*(np.concatenate([getattr(part, name) for part in parts])[back] for name in names))
 
 
-def locate_groups(
-    values: Array, worth: Array | None, points: Array, groups: Sequence[Index], how: str = "auto"
-) -> Location:
+def locate_groups(values: Array, worth: Array, points: Array, groups: Sequence[Index], how: str = "auto") -> Location:
     """:func:`locate` of all series, the rows of each group by themselves; a group is made of samples or is not."""
-    parts = [locate(values[rows], how, None if worth is None else worth[rows], points) for rows in groups]
+    parts = [locate(values[rows], how, worth[rows], points) for rows in groups]
     return join(parts, list(groups))
 
 

@@ -16,6 +16,9 @@ from ranksight.model.series.keyed import Keyed
 from ranksight.model.series.over_ranks import added, by_thread, reduced, reduction_of
 from ranksight.model.series.sampling import with_sampling
 
+NO_SAMPLES: Array = np.array(np.nan)
+"""What a sample is worth where no value is made of samples."""
+
 
 @dataclass(frozen=True)
 class Series(Keyed):
@@ -30,10 +33,10 @@ class Series(Keyed):
     kernels: tuple[str, ...]  # of the s series
     metrics: tuple[str, ...]
     provenance: Mapping[str, str] = field(default_factory=dict)  # for each metric where its numbers come from
-    hidden: Array | None = None  # (n, h)
+    hidden: Array = field(default_factory=lambda: np.empty(0))  # (n, h)
     """What else differed between the configurations, such as ranks and size where the parameter is work per rank: not
     fitted, but asking far outside of it widens the answer."""
-    worth: Array | None = None  # (s, n, r)
+    worth: Array = field(default_factory=lambda: NO_SAMPLES)  # (s, n, r)
     """What a sample is worth in the values that are made of samples (:mod:`ranksight.core.sampled`); NaN where a value
     is exact. A value of zero is then one that no sample fell on."""
 
@@ -59,18 +62,17 @@ class Series(Keyed):
             raise InputError("a configuration holds a number that is not finite", "parameters are finite numbers")
         if len(points) and len(np.unique(points, axis=0)) != len(points):
             raise InputError("a configuration appears twice", "put its values into one configuration as repetitions")
-        if self.hidden is not None:
-            hidden = np.ascontiguousarray(self.hidden, dtype=np.float64)
-            object.__setattr__(self, "hidden", hidden)
-            if hidden.ndim != 2 or len(hidden) != len(points) or not np.isfinite(hidden).all():
-                raise InputError(
-                    f"hidden parameters have the shape {hidden.shape}, not ({len(points)}, h), or are not finite"
-                )
-        if self.worth is not None:
-            worth = np.ascontiguousarray(self.worth, dtype=np.float64)
-            object.__setattr__(self, "worth", worth)
-            if worth.shape != values.shape or (worth <= 0).any() or np.isinf(worth).any():
-                raise InputError(f"samples of {worth.shape} values have an impossible value")
+        hidden, worth = (np.asarray(each, dtype=np.float64) for each in (self.hidden, self.worth))
+        hidden = hidden if hidden.size else np.empty((len(points), 0))
+        worth = worth if worth.ndim else np.broadcast_to(worth, values.shape)
+        object.__setattr__(self, "hidden", hidden)
+        object.__setattr__(self, "worth", worth)
+        if hidden.ndim != 2 or len(hidden) != len(points) or not np.isfinite(hidden).all():
+            raise InputError(
+                f"hidden parameters have the shape {hidden.shape}, not ({len(points)}, h), or are not finite"
+            )
+        if worth.shape != values.shape or (worth <= 0).any() or np.isinf(worth).any():
+            raise InputError(f"samples of {worth.shape} values have an impossible value")
         infinite = np.isinf(values)
         if infinite.any():
             at = int(np.argwhere(infinite)[0][0])
@@ -93,7 +95,7 @@ class Series(Keyed):
             tuple(self.metrics[i] for i in index),
             self.provenance,
             self.hidden,
-            None if self.worth is None else self.worth[index],
+            self.worth[index],
         )
 
     def at(self, which: Index | Mask) -> Series:
@@ -105,23 +107,19 @@ class Series(Keyed):
             self.kernels,
             self.metrics,
             self.provenance,
-            None if self.hidden is None else self.hidden[which],
-            None if self.worth is None else self.worth[:, which],
+            self.hidden[which],
+            self.worth[:, which],
         )
 
     @property
     def sampled(self) -> Mask:
         """Which series (s,) are made of samples."""
-        if self.worth is None:
-            return np.zeros(len(self), dtype=bool)
         return np.asarray(np.isfinite(self.worth).any(axis=(1, 2)))
 
     @property
     def samples(self) -> Array:
         """Samples behind each configuration (s, n); infinite where values are exact, NaN where there is none."""
         known = np.isfinite(self.values)
-        if self.worth is None:
-            return np.where(known.any(axis=2), np.inf, np.nan)
         each = np.where(known, np.where(np.isfinite(self.worth), self.values / self.worth, np.inf), 0.0)
         return np.where(known.any(axis=2), each.sum(axis=2), np.nan)
 
@@ -278,4 +276,4 @@ def per_core(experiment: Experiment, series: Series, how: Mapping[str, Reduction
     nothing = np.zeros(len(series.points), dtype=bool)
     over = np.stack([divided.get(name, nothing) for name in series.metrics])
     scale = np.where(over, 1 / np.maximum(series.points[:, column], 1.0), 1.0)[..., None]
-    return replace(series, values=series.values * scale, worth=None if series.worth is None else series.worth * scale)
+    return replace(series, values=series.values * scale, worth=series.worth * scale)

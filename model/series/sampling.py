@@ -17,7 +17,7 @@ import numpy as np
 from ranksight.core.arrays import Array, Mask, ratio
 from ranksight.core.experiment import ALL_RANKS
 from ranksight.core.metrics import Reduction
-from ranksight.core.sampled import sampling_of
+from ranksight.core.sampled import sampled_runs
 
 if TYPE_CHECKING:
     from ranksight.core.experiment import Experiment, Run
@@ -57,9 +57,8 @@ def with_sampling(experiment: Experiment, series: Series, averaged: Mapping[str,
     sampled, having = np.zeros(shape, dtype=bool), np.zeros(shape[:2])
     names = np.array(series.metrics, dtype=object)
     any_sampled = False
-    for run in complete:
-        table = sampling_of(experiment, run)
-        if table is None or table.empty:
+    for run, table in sampled_runs(experiment, complete):
+        if table.empty:
             continue
         any_sampled, place = True, _place(run, series, places)
         slot = slots[place].index(run.repetition)
@@ -124,11 +123,10 @@ def counted_ranks(experiment: Experiment, series: Series) -> Array:
         rows.setdefault(kernel, []).append(at)
     places = {tuple(point): at for at, point in enumerate(series.points.tolist())}
     counts = np.zeros(series.values.shape[:2])
-    for run in experiment.runs:
-        if run.state != "complete" or "instructions" not in experiment.columns(run, "counters"):
-            continue
-        table = experiment.table(run, "counters", ["kernel", "rank", "instructions"])
-        if table is None or (table["rank"] == ALL_RANKS).any() or run.sampled("instructions"):
+    runs = (run for run in experiment.runs if run.state == "complete")
+    with_instructions = (run for run in runs if "instructions" in experiment.columns(run, "counters"))
+    for run, table in experiment.tables("counters", ["kernel", "rank", "instructions"], runs=with_instructions):
+        if (table["rank"] == ALL_RANKS).any() or run.sampled("instructions"):
             continue
         place = _place(run, series, places)
         each = table[table["instructions"].notna()].groupby("kernel", observed=True)["rank"].nunique()

@@ -52,8 +52,9 @@ def _by_ranks(experiment: Experiment, name: str) -> list[tuple[list[str], Array,
         at_place = by_place.setdefault(place, {})
         if ranks < 2 or ranks in at_place or run.state != "complete" or run.sampled(name) or run.inclusive(name):
             continue
-        if name in experiment.columns(run, "counters") and (by_name := _totals(experiment.arrays(run), name)):
-            at_place[ranks] = by_name
+        for _, table in experiment.counted([run] if name in experiment.columns(run, "counters") else ()):
+            if by_name := _totals(table, name):
+                at_place[ranks] = by_name
     several = []
     for each in by_place.values():
         if len(each) < 2:
@@ -65,9 +66,9 @@ def _by_ranks(experiment: Experiment, name: str) -> list[tuple[list[str], Array,
     return several
 
 
-def _totals(table: Columns | None, name: str) -> dict[str, float]:
+def _totals(table: Columns, name: str) -> dict[str, float]:
     """A metric of the program's kernels over all ranks, of those above zero; none where ranks are not distinguished."""
-    if table is None or (table.rank == ALL_RANKS).any():
+    if (table.rank == ALL_RANKS).any():
         return {}
     total = np.bincount(table.code, np.nan_to_num(table.values[name]), len(table.kernels))
     return {

@@ -25,7 +25,7 @@ import numpy as np
 
 from ranksight.core.arrays import Array, Mask
 from ranksight.core.units import format_si, some_of
-from ranksight.model.plaindata import Stored
+from ranksight.model.plaindata import Part
 from ranksight.model.resource.equation import LEVELS
 from ranksight.model.series.computation import cores
 from ranksight.model.series.domains import Domains
@@ -44,7 +44,7 @@ WORTH = 0.05
 
 
 @dataclass(frozen=True)
-class SharedCache(Stored):
+class SharedCache(Part):
     """The outermost cache that cores share."""
 
     name: str

@@ -13,8 +13,7 @@ from ranksight.model.application.bulk_synchronous import Application
 from ranksight.model.application.fit_application import fit_application, in_words
 from ranksight.model.application.runs import Runs
 from ranksight.model.laws.weighing import MOST_INSIDE, inside_weights
-from ranksight.model.predicting import Learned
-from ranksight.model.remarks import Remarks
+from ranksight.model.predicting import Learned, Remarks
 from ranksight.model.resource.clock import clocked
 from ranksight.model.resource.equation import Machine
 from ranksight.model.stages.growing import Growth

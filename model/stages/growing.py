@@ -48,9 +48,7 @@ def learn_growth(statement: Statement, measured: Measured) -> Growth:
     insufficient = int((fitted.status != 0).sum())
     log("functions fitted in space %s: %d with insufficient data", fitted.space, insufficient)
     shares, correlation = shares_of(series, fitted, search.get("over_repetitions", "auto"))
-    functions = structured(
-        experiment, series, fitted, lambda run: experiment.table(run, "counters"), stated, True, **search
-    )
+    functions = structured(experiment, series, fitted, lambda: experiment.tables("counters"), stated, True, **search)
     if "loads" in series.metrics:
         functions = replace(functions, locality=learn_locality(experiment, series))
     return Growth(functions, shares, correlation, stated, _staircase(statement, measured))

@@ -37,17 +37,17 @@ def pairs_of(experiment: Experiment) -> dict[str, dict[int, Pairs]]:
 
 def pairs_of_run(experiment: Experiment, run: Run) -> dict[str, Pairs]:
     """The same of one run; empty where its partners are not known."""
-    table = experiment.table(run, "peers") if "ranks" in run.configuration else None
-    if table is None or "kernel" not in table.columns:
-        return {}
     sent: dict[str, set[tuple[int, int]]] = {}
-    listed = table[["kernel", "operation", "rank", "peer"]].drop_duplicates()
-    sends = np.array([operation_name(str(name)) in SENDS for name in listed["operation"]], dtype=bool)
-    listed = listed[sends & (listed["rank"] != listed["peer"]).to_numpy()]
-    for (kernel, operation), part in listed.groupby(["kernel", "operation"], observed=True):
-        pairs = set(zip(part["rank"].tolist(), part["peer"].tolist(), strict=True))
-        for key in (str(kernel), f"{kernel}{BETWEEN}{operation}"):
-            sent.setdefault(key, set()).update(pairs)
+    for _, table in experiment.tables("peers", runs=[run] if "ranks" in run.configuration else ()):
+        if "kernel" not in table.columns:
+            continue
+        listed = table[["kernel", "operation", "rank", "peer"]].drop_duplicates()
+        sends = np.array([operation_name(str(name)) in SENDS for name in listed["operation"]], dtype=bool)
+        listed = listed[sends & (listed["rank"] != listed["peer"]).to_numpy()]
+        for (kernel, operation), part in listed.groupby(["kernel", "operation"], observed=True):
+            pairs = set(zip(part["rank"].tolist(), part["peer"].tolist(), strict=True))
+            for key in (str(kernel), f"{kernel}{BETWEEN}{operation}"):
+                sent.setdefault(key, set()).update(pairs)
     return {key: frozenset(pairs) for key, pairs in sent.items()}
 
 
@@ -82,10 +82,10 @@ def one_sided(experiment: Experiment, grids: Collection[Cartesian]) -> set[str]:
     what such a kernel counts goes by the face towards that side."""
     present: dict[str, dict[int, frozenset[int]]] = {}
     measured: set[int] = set()
-    for run in experiment.runs:
-        table = experiment.table(run, "counters") if "ranks" in run.configuration else None
-        ranks = int(run.configuration.get("ranks", 1))
-        if table is None or ranks < 2 or not set(range(ranks)) <= set(table["rank"].unique().tolist()):
+    runs = (run for run in experiment.runs if run.configuration.get("ranks", 1) > 1)
+    for run, table in experiment.tables("counters", runs=runs):
+        ranks = int(run.configuration["ranks"])
+        if not set(range(ranks)) <= set(table["rank"].unique().tolist()):
             continue
         measured.add(ranks)
         for kernel, part in table.groupby("kernel", observed=True)["rank"]:

@@ -13,12 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from ranksight.core.arrays import Array, Index, Mask
+from ranksight.core.arrays import Array, Mask
 from ranksight.core.errors import InputError
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.plaindata import Stored, plain
 from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
+from ranksight.model.structure.improving import Structure
 from ranksight.model.structure.late import Late
 from ranksight.model.structure.levels import Levels
 from ranksight.model.structure.local_blocks import Blocks
@@ -30,9 +31,8 @@ from ranksight.model.structure.stated import BYTES, MESSAGES, Stated
 from ranksight.model.structure.unserved import Unserved
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
+from ranksight.model.uncertainty.rows import choose, rows_of
 
-ARRAYS = ("value", "lower", "upper", "status", "reason", "form", "freedom", "inner", "outer")
-"""The arrays of a forecast, one row a series."""
 WHOLES = dict.fromkeys(("loads_l1", "loads_l2", "loads_l3", "loads_mem"), "loads")
 WHOLES |= dict.fromkeys(("store_misses_l1", "store_misses_l2", "store_misses_l3"), "stores")
 WHOLES |= {"branch_misses": "branches"}
@@ -93,9 +93,9 @@ class Functions(Stored):
             answer = self.unserved.opened(answer, self.rows, points, *before)
         if local is None:
             return answer
-        loads = rows_of(answer, self._index([(kernel, "loads") for kernel in local.kernels]))
+        loads = rows_of(answer, self.fitted.indices([(kernel, "loads") for kernel in local.kernels]))
         served = local.predict(points, loads)
-        return choose(answer, served, self._index(local.keys), np.isfinite(served.value))
+        return choose(answer, served, self.fitted.indices(local.keys), np.isfinite(served.value))
 
     def _within(self, answer: Forecast, points: Array) -> Forecast:
         """The answers of one side's faces between those at as many ranks as were traced, where more ranks cut other
@@ -106,7 +106,7 @@ class Functions(Stored):
         nearest = points.copy()
         nearest[:, axis] = np.fmin(points[:, axis], self.traced)
         more = (points[:, axis] / nearest[:, axis])[None]
-        index = self._index(self.sided)
+        index = self.fitted.indices(self.sided)
         now, most = rows_of(answer, index), rows_of(self._structural(nearest), index)
         lower, upper = most.lower / more, most.upper
         value = np.clip(now.value, most.value / more, most.value)
@@ -119,40 +119,8 @@ class Functions(Stored):
     def _structural(self, points: Array) -> Forecast:
         """What functions and laws say."""
         answer = self.fitted.predict(points)
-        if self.levels is not None:
-            by_levels = self.levels.predict(points)
-            low, high = self.levels.levels
-            at = points[:, self.levels.parameters.index(self.levels.parameter)]
-            # Beyond its two values the search has chosen among hypotheses that it could not distinguish.
-            beyond = ((at < low) | (at > high))[None, :] & (by_levels.status != forecast.NO_DATA)
-            better = beyond | ((answer.status != forecast.OK) & (by_levels.status == forecast.OK))
-            # Two levels say nothing of a parameter that took one value.
-            ends = self.fitted.trained[:, None, :, :]
-            better &= ~((ends[..., 0] == ends[..., 1]) & (points[None] != ends[..., 0])).any(axis=2)
-            better &= ~np.asarray(self.fitted.apart.any(axis=1))[:, None]
-            answer = choose(answer, by_levels, np.arange(len(self.fitted)), better)
-        # Where a law of neighbours has no value, would have some rank count less than nothing, or a sum over ranks is
-        # not defined, functions know better.
-        if self.neighbours is not None:
-            by_levels, index = self.neighbours.predict(points), self._index(self.neighbours.keys)
-            lawful = (by_levels.status != forecast.NOT_POSITIVE) & np.isfinite(by_levels.value)
-            answer = choose(answer, by_levels, index, lawful | ~np.isfinite(answer.value[index]))
-        if self.laws is not None:
-            index = self._index(self.laws.keys)
-            known = set() if self.neighbours is None else self.neighbours.exact
-            near = np.array([key in known for key in self.laws.keys], dtype=bool)
-            by_levels = self.laws.among(rows_of(answer, index), points, near)
-            answer = choose(answer, by_levels, index, by_levels.status != forecast.DOMAIN)
-        if self.blocks is not None:
-            index = self._index(self.blocks.keys)
-            equal, measured = self.blocks.predict(points)
-            with np.errstate(invalid="ignore"):
-                wider = ~(answer.upper[index] - answer.lower[index] <= equal.upper - equal.lower)
-            answer = choose(answer, equal, index, measured & (wider | (answer.status[index] != forecast.OK)))
-        if self.late is not None:
-            rows = np.array([self.rows[key] for key in self.late.keys])
-            by_levels = self.late.predict(points)
-            answer = choose(answer, by_levels, rows, np.ones(by_levels.value.shape, dtype=bool))
+        for structure in self._structures.values():
+            answer = structure.improved(answer, self.fitted, points, self.lawful)
         answer = self._scattered(answer, points)
         if self.iterations is not None and self.per_call is not None:
             answer = self._iterated(answer, self.iterations, self.per_call, points)
@@ -160,14 +128,23 @@ class Functions(Stored):
 
     def _iterated(self, answer: Forecast, iterations: Iterations, per_call: Functions, points: Array) -> Forecast:
         """The answers with iterations as they may go on, and these times what a call does where they count."""
-        rows = self._index(iterations.counted)
+        rows = self.fitted.indices(iterations.counted)
         count = iterations.count(answer, rows, points)
         answer = choose(answer, count, rows, np.ones(count.value.shape, dtype=bool))
-        each = rows_of(
-            per_call.predict(points), np.array([per_call.rows[key] for key in iterations.keys], dtype=np.intp)
-        )
-        product = iterations.times(each, count)
-        return choose(answer, product, self._index(iterations.keys), np.isfinite(product.value))
+        product = iterations.times(rows_of(per_call.predict(points), per_call.fitted.indices(iterations.keys)), count)
+        return choose(answer, product, self.fitted.indices(iterations.keys), np.isfinite(product.value))
+
+    @property
+    def lawful(self) -> set[tuple[str, str]]:
+        """Kernels and metrics that follow the process grid to rounding."""
+        return set() if self.neighbours is None else self.neighbours.exact
+
+    @property
+    def _structures(self) -> dict[str, Structure]:
+        """What is known of some series, in the order in which it is asked."""
+        names = ("levels", "neighbours", "laws", "blocks", "late")
+        parts = {name: getattr(self, name) for name in names}
+        return {name: part for name, part in parts.items() if isinstance(part, Structure)}
 
     def _scattered(self, answer: Forecast, points: Array) -> Forecast:
         """The answers open for what partners of irregular data may become with more ranks.
@@ -178,7 +155,7 @@ class Functions(Stored):
         keys = (*self.irregular, *self.unruled)
         if not keys:
             return answer
-        index = self._index(keys)
+        index = self.fitted.indices(keys)
         unknown = np.array([key in self.unruled for key in keys])[:, None]
         calls = np.array([name == MESSAGES for _, name in keys])[:, None]
         more = np.fmax(points[:, self.fitted.parameters.index("ranks")] / self.traced, 1.0)[None]
@@ -193,16 +170,13 @@ class Functions(Stored):
         opened = replace(opened, lower=lower, upper=upper, status=status, reason=reason)
         return choose(answer, opened, index, np.ones(opened.value.shape, dtype=bool))
 
-    def _index(self, keys: Sequence[tuple[str, str]]) -> Index:
-        return np.array([self.rows[key] for key in keys], dtype=np.intp)
-
     def _varied(self, answer: Forecast, points: Array) -> Forecast:
         """Nothing is known at another value of a parameter that took one, whatever structure the others have."""
         low, high = (self.fitted.trained[:, :, end] for end in (0, 1))
         status, reason = answer.status.copy(), answer.reason.astype(object)
         for axis, name in enumerate(self.fitted.parameters):
             unvaried = (low[:, axis, None] == high[:, axis, None]) & (points[None, :, axis] != low[:, axis, None])
-            unvaried &= (status == forecast.OK) & ~self.fitted.apart[:, axis, None]
+            unvaried &= (status == forecast.OK) & ~self.fitted.unaffected[:, axis, None]
             status[unvaried] = forecast.UNVARIED
             reason[unvaried] = forecast.REASONS[forecast.UNVARIED].format(parameter=name)
         return replace(answer, status=status, reason=reason)
@@ -270,33 +244,22 @@ class Functions(Stored):
 
     def _fits(self) -> bool:
         """Whether the structures are of the series fitted; InputError names the one that is not."""
-        described, rows = (self.fitted.parameters, self.fitted.keys), set(self.rows)
-        levels, stated = self.levels, self.stated
+        parameters, rows = self.fitted.parameters, set(self.rows)
+        scattered = {*self.irregular, *self.unruled, *self.sided}
         fits = {
-            "levels": levels is None or (levels.parameters, levels.keys) == described,
-            "stated": stated is None or stated.parameters == described[0],
+            "stated": self.stated is None or self.stated.parameters == parameters,
             "minor": all(key in rows and (key[0], WHOLES.get(key[1], "")) in rows for key in self.minor),
             "unserved": self.unserved is None or set(self.unserved.keys) <= rows,
             "locality": self.locality is None
             or (
-                self.locality.parameters == described[0]
+                self.locality.parameters == parameters
                 and {*self.locality.keys, *((kernel, "loads") for kernel in self.locality.kernels)} <= rows
             ),
-            "irregular": {*self.irregular, *self.unruled, *self.sided} <= rows
-            and self.traced >= 1
-            and ("ranks" in described[0] or not (self.irregular or self.unruled or self.sided)),
+            "irregular": scattered <= rows and self.traced >= 1 and ("ranks" in parameters or not scattered),
         }
-        for name, law in (
-            ("neighbours", self.neighbours),
-            ("laws", self.laws),
-            ("late", self.late),
-            ("blocks", self.blocks),
-            ("iterations", self.iterations),
-        ):
-            fits[name] = law is None or (law.parameters == described[0] and set(law.keys) <= rows)
-        if self.iterations is not None:
-            called = set() if self.per_call is None else set(self.per_call.rows)
-            fits["iterations"] &= set(self.iterations.counted) <= rows and set(self.iterations.keys) <= called
+        fits |= {name: structure.describes(self.fitted) for name, structure in self._structures.items()}
+        if self.iterations is not None and self.per_call is not None:
+            fits["iterations"] = self.iterations.fits(self.fitted, self.per_call.rows)
         for name, well in fits.items():
             if not well:
                 raise InputError(f"{name!r} does not fit the functions", "fit the model again")
@@ -337,32 +300,9 @@ def find_minor(series: Series) -> tuple[tuple[str, str], ...]:
         return ()
     values = reduce(series.values, "median", axis=2)
     index = np.array([rows[key] for key in pairs])
-    part = values[index]
-    if series.worth is not None:
-        part = part + UNSEEN * np.nan_to_num(np.nanmax(np.nan_to_num(series.worth[index]), axis=2))
+    part = values[index] + UNSEEN * np.nan_to_num(series.worth[index]).max(axis=2)
     whole = values[[rows[key[0], WHOLES[key[1]]] for key in pairs]]
     small = np.all(
         np.where(np.isfinite(part), part, 0.0) <= MINOR * np.where(np.isfinite(whole), whole, np.inf), axis=1
     )
     return tuple(key for key, yes in zip(pairs, small.tolist(), strict=True) if yes)
-
-
-def choose(base: Forecast, other: Forecast, index: Index, where: Mask) -> Forecast:
-    """`base` with its rows `index` taken from `other` (one row for each) at the configurations `where` holds."""
-    arrays: dict[str, Any] = {}
-    for name in ARRAYS:
-        array = np.array(getattr(base, name), dtype=object if name == "reason" else None)
-        array[index] = np.where(where, getattr(other, name), array[index])
-        arrays[name] = array
-    return Forecast(**arrays)
-
-
-def rows_of(forecast: Forecast, index: Index) -> Forecast:
-    """Some rows of a forecast."""
-    return replace(forecast, **{name: getattr(forecast, name)[index] for name in ARRAYS})
-
-
-def join(forecasts: Sequence[Forecast]) -> Forecast:
-    """Forecasts of the same configurations, one below the other."""
-    arrays: dict[str, Any] = {name: np.concatenate([getattr(each, name) for each in forecasts]) for name in ARRAYS}
-    return Forecast(**arrays)

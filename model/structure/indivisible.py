@@ -53,10 +53,9 @@ def indivisible(experiment: Experiment) -> str:
     if "ranks" not in experiment.parameters:
         return ""
     units_by_kernel: dict[tuple[str, tuple[float, ...]], dict[float, float]] = defaultdict(dict)
-    for run in experiment.runs:
+    for run, table in experiment.counted(run for run in experiment.runs if run.configuration["ranks"] > 1):
         ranks = float(run.configuration["ranks"])
-        table = experiment.arrays(run) if ranks > 1 else None
-        if table is None or "instructions" not in table.values:
+        if "instructions" not in table.values:
             continue
         rest = run.point(name for name in experiment.parameters if name != "ranks")
         of_kernels = np.array([name != WHOLE for name in table.kernels], dtype=bool)

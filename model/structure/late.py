@@ -11,6 +11,7 @@ zero and the first value the part may have begun or not.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,14 +19,15 @@ import numpy as np
 from ranksight.core.arrays import Array, Mask
 from ranksight.core.metrics import metric
 from ranksight.core.units import format_si, in_full, in_words
-from ranksight.model.plaindata import Stored
+from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.priors import BETWEEN_JOBS, LATE_SLOPE, REPEATED
 from ranksight.model.quantity import TAIL
-from ranksight.model.series.keyed import Keyed
 from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
+from ranksight.model.structure.improving import Key, Structure
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
+from ranksight.model.uncertainty.rows import choose
 
 MOST = 2
 """Values beyond the boundary from which on a function is fitted to them as to any others."""
@@ -36,7 +38,7 @@ LEVEL = 30.0
 
 
 @dataclass(frozen=True)
-class Late(Stored, Keyed):
+class Late(Structure):
     """s times that begin late, of n configurations."""
 
     parameters: tuple[str, ...]
@@ -71,6 +73,11 @@ class Late(Stored, Keyed):
         )
         return forecast_late
 
+    def improved(self, answer: Forecast, fitted: Fitted, points: Array, exact: Collection[Key]) -> Forecast:
+        """Times that begin late, everywhere."""
+        times = self.predict(points)
+        return choose(answer, times, fitted.indices(self.keys), np.ones(times.value.shape, dtype=bool))
+
     def formula(self, i: int) -> str:
         """Time `i` as people read it."""
         first = np.flatnonzero(np.isfinite(self.logs[i]))[0]
@@ -97,7 +104,7 @@ def fit_late(series: Series) -> Late | None:
     axes: dict[int, int] = {}
     for i, name in enumerate(series.metrics):
         zero, several = values[i] == 0, values[i] > 0
-        if series.worth is not None and np.isfinite(series.worth[i]).any():
+        if np.isfinite(series.worth[i]).any():
             continue  # a zero is a time that no sample fell on
         if metric(name).kind != "time" or not 1 <= several.sum() <= MOST or zero.sum() < FEWEST:
             continue

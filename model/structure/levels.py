@@ -8,6 +8,7 @@ where the working set outgrows a cache, and two sizes cannot locate that: beyond
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -18,17 +19,17 @@ from numpy.typing import NDArray
 from ranksight.core.arrays import Array, Index, Mask, ratio
 from ranksight.model.fitting.fit_series import fit_series
 from ranksight.model.fitting.fitted import Fitted, between_jobs
-from ranksight.model.plaindata import Stored
 from ranksight.model.quantity import TAIL
+from ranksight.model.search.gridterms import DIVIDING
 from ranksight.model.search.terms import values
-from ranksight.model.series.keyed import Keyed
 from ranksight.model.series.poisson import HALF
 from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
 from ranksight.model.structure.bridge import bridge, slopes
+from ranksight.model.structure.improving import Key, Structure
 from ranksight.model.uncertainty import forecast
-from ranksight.model.uncertainty.divided import DIVIDING
 from ranksight.model.uncertainty.forecast import Forecast
+from ranksight.model.uncertainty.rows import choose
 
 COUNTS = frozenset(
     {"visits", "instructions", "loads", "stores", "branches", "flops", "flops_dp", "flops_sp", "loads_l1"}
@@ -52,7 +53,7 @@ def whole_of(name: str) -> str:
 
 
 @dataclass(frozen=True)
-class Levels(Stored, Keyed):
+class Levels(Structure):
     """Functions of the other parameters at two levels of one, and the bridge between and beyond."""
 
     parameters: tuple[str, ...]  # of the model
@@ -65,8 +66,7 @@ class Levels(Stored, Keyed):
     metrics: tuple[str, ...]
     steepest: Array  # (s,)
     """Steepest slope (:func:`slopes`) between the levels at any configuration; 0 where there is none."""
-    errors: Array | None = None  # (s, 2)
-    """Relative standard errors of those `constants` that are made of samples; 0 for the others, None where none is."""
+    errors: Array  # (s, 2): relative standard errors of those `constants` that are made of samples; 0 for the others
 
     def predict(self, points: Array) -> Forecast:
         """Forecast every series at `points` (k, m); see :meth:`ranksight.model.fitting.fitted.Fitted.predict`."""
@@ -109,12 +109,26 @@ class Levels(Stored, Keyed):
         value, low, high = (np.where(nowhere, np.nan, end) for end in (value, low, high))
         return Forecast(value, low, high, status, reason, np.ones(value.shape))
 
+    def improved(self, answer: Forecast, fitted: Fitted, points: Array, exact: Collection[Key]) -> Forecast:
+        """Beyond its two values the search has chosen among hypotheses that it could not distinguish."""
+        by_levels = self.predict(points)
+        at = points[:, self.parameters.index(self.parameter)]
+        beyond = ((at < self.levels[0]) | (at > self.levels[1]))[None, :] & (by_levels.status != forecast.NO_DATA)
+        better = beyond | ((answer.status != forecast.OK) & (by_levels.status == forecast.OK))
+        # Two levels say nothing of a parameter that took one value.
+        ends = fitted.trained[:, None, :, :]
+        better &= ~((ends[..., 0] == ends[..., 1]) & (points[None] != ends[..., 0])).any(axis=2)
+        better &= ~np.asarray(fitted.unaffected.any(axis=1))[:, None]
+        return choose(answer, by_levels, np.arange(len(fitted)), better)
+
+    def describes(self, fitted: Fitted) -> bool:
+        """Whether it is of all series that are fitted."""
+        return (self.parameters, self.keys) == (fitted.parameters, fitted.keys)
+
     def _at_levels(self, points: Array) -> tuple[list[Forecast], tuple[Array, Array, Array]]:
         """Forecasts of the functions at both levels; median and ends at them, (s, k, 2)."""
         if self.fitted is None:
             ends = np.broadcast_to(self.constants[:, None, :], (len(self.kernels), len(points), 2))
-            if self.errors is None:
-                return [], (ends, ends, ends)
             reach = np.exp(TAIL * self.errors)[:, None, :]
             return [], (ends, ends / reach, ends * reach)
         columns = [self.parameters.index(name) for name in self.others]
@@ -238,15 +252,14 @@ class Levels(Stored, Keyed):
     def _fits(self) -> bool:
         low, high = self.levels
         series = len(self.kernels)
-        errors = np.zeros((series, 2)) if self.errors is None else self.errors
         return (
             0 < low < high < np.inf
             and self.parameter in self.parameters
             and set(self.others) <= set(self.parameters) - {self.parameter}
             and len(self.metrics) == series
-            and self.constants.shape == errors.shape == (series, 2)
+            and self.constants.shape == self.errors.shape == (series, 2)
             and self.steepest.shape == (series,)
-            and bool(np.isfinite(self.steepest).all() and ((errors >= 0) & (errors < 10)).all())
+            and bool(np.isfinite(self.steepest).all() and ((self.errors >= 0) & (self.errors < 10)).all())
             and all((part.kernels, part.parameters) == (self.kernels, self.others) for part in self.fitted or ())
         )
 
@@ -288,23 +301,24 @@ def fit_levels(series: Series, **settings: Any) -> Levels | None:
         other for i, other in enumerate(series.parameters) if i != at and len(np.unique(series.points[:, i])) > 1
     )
     constants = np.full((len(series), 2), np.nan)
-    errors = None if series.worth is None or others else np.zeros((len(series), 2))
+    errors = np.zeros((len(series), 2))
     halves = []
     for end, level in enumerate((low, high)):
         part = series.at(series.points[:, at] == level)
         if others:
             columns = [series.parameters.index(other) for other in others]
             halves.append(
-                fit_series(replace(part, parameters=others, points=part.points[:, columns], hidden=None), **settings)
+                fit_series(
+                    replace(part, parameters=others, points=part.points[:, columns], hidden=np.empty(0)), **settings
+                )
             )
         else:
             constants[:, end] = np.nanmedian(part.values.reshape(len(series), -1), axis=1)
-            if errors is not None and part.worth is not None:
-                few = part.sampled
-                number, worth = part.samples[few].sum(axis=1), np.nanmax(part.worth[few], axis=(1, 2))
-                # What no sample fell on had half of one.
-                constants[few, end] = np.where(number > 0, constants[few, end], HALF * worth)
-                errors[few, end] = 1 / np.sqrt(np.maximum(number, HALF))
+            few = part.sampled
+            number, worth = part.samples[few].sum(axis=1), np.nanmax(part.worth[few], axis=(1, 2))
+            # What no sample fell on had half of one.
+            constants[few, end] = np.where(number > 0, constants[few, end], HALF * worth)
+            errors[few, end] = 1 / np.sqrt(np.maximum(number, HALF))
     fitted = (halves[0], halves[1]) if others else None
     steepest = _steepest(series, at, (low, high))
     names = series.kernels, series.metrics

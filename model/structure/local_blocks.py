@@ -16,13 +16,15 @@ import numpy as np
 
 from ranksight.core.arrays import Array, Index, Mask
 from ranksight.core.dims import dims_create
-from ranksight.model.plaindata import Stored
-from ranksight.model.series.keyed import Keyed
+from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
 from ranksight.model.structure.gridlaw import CLOSE, EXACT, SENT
+from ranksight.model.structure.improving import Key, Structure
 from ranksight.model.structure.levels import COUNTS
+from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
+from ranksight.model.uncertainty.rows import choose
 
 DIMENSIONS = (3, 2)
 """Those of the process grid that are looked at: in one, sizes are powers of an edge that nobody states."""
@@ -30,7 +32,7 @@ MOST_RANKS = 2.0**40
 
 
 @dataclass(frozen=True)
-class Blocks(Stored, Keyed):
+class Blocks(Structure):
     """s series that follow the block of a process grid, and their values at b blocks."""
 
     parameters: tuple[str, ...]  # of the model
@@ -50,6 +52,13 @@ class Blocks(Stored, Keyed):
         reach = self.scatter[:, None] * value
         equal = Forecast.settled(value, value - reach, value + reach, form=1.0)
         return equal, np.isfinite(value)
+
+    def improved(self, answer: Forecast, fitted: Fitted, points: Array, exact: Collection[Key]) -> Forecast:
+        """Equal blocks, where they were measured and say more."""
+        index, (equal, measured) = fitted.indices(self.keys), self.predict(points)
+        with np.errstate(invalid="ignore"):
+            wider = ~(answer.upper[index] - answer.lower[index] <= equal.upper - equal.lower)
+        return choose(answer, equal, index, measured & (wider | (answer.status[index] != forecast.OK)))
 
     def without(self, keys: Collection[tuple[str, str]]) -> Blocks | None:
         """The same without some series; None where none is left."""

@@ -17,7 +17,7 @@ between them, none, or twice that.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import gcd
 from typing import TYPE_CHECKING
@@ -26,6 +26,7 @@ import numpy as np
 
 from ranksight.core.arrays import Array, Index, Ints, Mask
 from ranksight.core.metrics import metric
+from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.plaindata import Stored
 from ranksight.model.quantity import TAIL
 from ranksight.model.series.keyed import Keyed
@@ -141,20 +142,23 @@ class Iterations(Stored, Keyed):
         at = {tuple(point): n for n, point in enumerate(series.points.tolist())}
         calls = self._calls(series)
 
-        def of(run: Run) -> pd.DataFrame | None:
-            table = tables(run)
-            n = at.get(run.point(self.parameters))
-            if table is None or n is None:
-                return table
-            names = table["kernel"].astype(str)
-            divided: dict[str, pd.Series] = {}
-            for name in {name for _, name in self.keys} & set(table.columns):
-                rows = {kernel: row for row, (kernel, each) in enumerate(self.keys) if each == name}
-                share = names.map({kernel: calls[row, n] for kernel, row in rows.items()})
-                divided[name] = table[name] / share.where(share > 0, 1.0).fillna(1.0)
-            return table.assign(**divided)
+        def divided() -> Iterator[tuple[Run, pd.DataFrame]]:
+            for run, table in tables():
+                of_point = calls[:, [n for point, n in at.items() if point == run.point(self.parameters)]]
+                names = table["kernel"].astype(str)
+                each_call: dict[str, pd.Series] = {}
+                for name in {name for _, name in self.keys} & set(table.columns):
+                    rows = {kernel: row for row, (kernel, each) in enumerate(self.keys) if each == name}
+                    share = names.map({kernel: n for kernel, row in rows.items() for n in of_point[row]})
+                    each_call[name] = table[name] / share.where(share > 0, 1.0).fillna(1.0)
+                yield run, table.assign(**each_call)
 
-        return of
+        return divided
+
+    def fits(self, fitted: Fitted, per_call: Collection[tuple[str, str]]) -> bool:
+        """Whether it is of series that are fitted, and of those that are known `per_call`."""
+        known = {*self.keys, *self.counted} <= fitted.rows.keys() and set(self.keys) <= set(per_call)
+        return known and self.parameters == fitted.parameters
 
     def _fits(self) -> bool:
         m, s = len(self.parameters), len(self.kernels)

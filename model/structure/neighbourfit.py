@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -52,10 +52,10 @@ _FOUND: WeakKeyDictionary[Experiment, tuple[tuple[str, ...], Any]] = WeakKeyDict
 
 def _search(experiment: Experiment) -> tuple[dict[Cartesian, float], tuple[int, ...]]:
     talks: dict[int, dict[tuple[str, ...], dict[tuple[int, int], float]]] = {}
-    for run in experiment.runs:
+    for run, table in experiment.tables(
+        "peers", runs=(run for run in experiment.runs if int(run.configuration["ranks"]) not in talks)
+    ):
         ranks = int(run.configuration["ranks"])
-        if ranks in talks or (table := experiment.table(run, "peers")) is None:
-            continue
         of_ranks: dict[tuple[str, ...], dict[tuple[int, int], float]] = {}
         talks[ranks] = of_ranks
         table = table.assign(**{name: 0 for name in ("bytes", "count") if name not in table})
@@ -119,7 +119,7 @@ def _priors(grids: Mapping[Cartesian, float]) -> Array:
     return np.asarray(size * once, dtype=np.float64)
 
 
-Tables = Callable[[Run], "pd.DataFrame | None"]
+Tables = Callable[[], Iterator[tuple[Run, "pd.DataFrame"]]]
 
 
 def fit_neighbours(
@@ -221,10 +221,9 @@ def _gather(
     columns = {name for _, name in wanted}
     partial: set[tuple[str, str]] = set()
     parts: dict[tuple[float, ...], dict[int, dict[tuple[str, str], Array]]] = {}
-    for run in experiment.runs:
+    for run, table in tables():
         ranks = int(run.configuration["ranks"])
-        table = tables(run)
-        if table is None or (table["rank"] == ALL_RANKS).any():
+        if (table["rank"] == ALL_RANKS).any():
             continue
         place = run.point(others)
         of_place = parts.setdefault(place, {}).setdefault(ranks, {})

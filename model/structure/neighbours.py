@@ -28,14 +28,15 @@ from ranksight.comm.patterns.grid import MOST_DIMENSIONS, Cartesian
 from ranksight.core.arrays import Array, Index, Ints, Mask
 from ranksight.core.units import some_of
 from ranksight.core.valuerules import infer
-from ranksight.model.plaindata import Stored
+from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.quantity import CENTRAL, TAIL
-from ranksight.model.series.keyed import Keyed
 from ranksight.model.structure.coefficients import Coefficients, weighted_quantile
 from ranksight.model.structure.gridlaw import CLOSE
+from ranksight.model.structure.improving import Key, Structure
 from ranksight.model.structure.rankterms import Halo
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
+from ranksight.model.uncertainty.rows import choose
 
 TERMS = 1 + MOST_DIMENSIONS
 FARTHEST = 512.0
@@ -47,7 +48,7 @@ APART = 1e-2
 
 
 @dataclass(frozen=True)
-class Neighbours(Stored, Keyed):
+class Neighbours(Structure):
     """The law of the s series that follow it, on each of g grids; none of these decided where g > 1."""
 
     parameters: tuple[str, ...]  # of the model
@@ -126,6 +127,13 @@ class Neighbours(Stored, Keyed):
             reason[wide] = self._undecided(points[open_points[[0, -1]]])
         form = np.ones(value.shape)
         return Forecast(value, lower, upper, status, reason, form)
+
+    def improved(self, answer: Forecast, fitted: Fitted, points: Array, exact: Collection[Key]) -> Forecast:
+        """Where the law has no value, would have some rank count less than nothing, or a sum over ranks is not defined,
+        functions know better."""
+        by_grids, index = self.predict(points), fitted.indices(self.keys)
+        lawful = (by_grids.status != forecast.NOT_POSITIVE) & np.isfinite(by_grids.value)
+        return choose(answer, by_grids, index, lawful | ~np.isfinite(answer.value[index]))
 
     def _on_grids(self, points: Array) -> Forecast:
         """Forecast of each series on each grid, arrays (s, g, k); NaN where the grid does not fit the series."""

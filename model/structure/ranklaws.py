@@ -32,22 +32,23 @@ from typing import Any
 import numpy as np
 
 from ranksight.core.arrays import Array, Index, Ints, Mask
-from ranksight.model.plaindata import Stored
+from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.quantity import CENTRAL, TAIL
-from ranksight.model.series.keyed import Keyed
 from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
 from ranksight.model.structure.coefficients import Coefficients, weighted_quantile
 from ranksight.model.structure.gridlaw import EXACT
 from ranksight.model.structure.halolaws import CLOSE, Found, find_margins
+from ranksight.model.structure.improving import Key, Structure
 from ranksight.model.structure.ranksums import Called, by_chance, different, find_costs, on_same_sides
 from ranksight.model.structure.rankterms import RANK_TERMS, SENT_TO, Halo, term_values
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
+from ranksight.model.uncertainty.rows import choose, rows_of
 
 
 @dataclass(frozen=True)
-class RankLaws(Stored, Keyed):
+class RankLaws(Structure):
     """Sums of laws of s series."""
 
     parameters: tuple[str, ...]  # of the model
@@ -96,14 +97,20 @@ class RankLaws(Stored, Keyed):
         form = np.ones(shape)
         return Forecast(value, lower, upper, status, reason, form)
 
-    def among(self, others: Forecast, points: Array, near: Mask | None = None) -> Forecast:
+    def improved(self, answer: Forecast, fitted: Fitted, points: Array, exact: Collection[Key]) -> Forecast:
+        """Sums of terms of the ranks, wherever these are whole."""
+        index = fitted.indices(self.keys)
+        by_sums = self.among(rows_of(answer, index), points, np.array([key in exact for key in self.keys], dtype=bool))
+        return choose(answer, by_sums, index, by_sums.status != forecast.DOMAIN)
+
+    def among(self, others: Forecast, points: Array, near: Mask | bool = False) -> Forecast:
         """The forecast of the s series, within whose intervals those of `others` are where sums met by chance.
 
         `near` (s,): series whose values are those of `others`, laws of neighbours that no run distinguishes from sums.
         """
         own_forecast = self.predict(points)
         between = own_forecast.status == forecast.DOMAIN
-        by_neighbours = np.zeros(len(self.kernels), dtype=bool) if near is None else near
+        by_neighbours = np.broadcast_to(near, len(self.kernels))
         doubted = (self.chance | by_neighbours)[:, None] & ~between
         lower = np.where(doubted, np.fmin(own_forecast.lower, others.lower), own_forecast.lower)
         upper = np.where(doubted, np.fmax(own_forecast.upper, others.upper), own_forecast.upper)
@@ -177,7 +184,7 @@ def fit_rank_laws(
         different(one, sure, row, counted, ranks, size)
         for one, sure, row, counted, size in zip(cost, proven, values, shown, seen, strict=True)
     ]
-    laws, odds = [found for found, _ in each], [weights for _, weights in each]
+    laws, odds = [sums for sums, _ in each], [weights for _, weights in each]
     chance = np.array([by_chance(*each, ranks) for each in zip(cost, proven, values, strict=True)])
     scatter = [0.0] * len(rows)
     several = ranks > 1

@@ -10,7 +10,7 @@ import numpy as np
 from ranksight.comm.costs.collective import OPERATIONS, operation_name
 from ranksight.comm.costs.pointtopoint import SENDS
 from ranksight.core.arrays import Array
-from ranksight.core.experiment import Experiment
+from ranksight.core.experiment import Experiment, Run
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.fitting.varied import fit_varied
 from ranksight.model.plaindata import rounded
@@ -105,7 +105,7 @@ def _structured(
     each = {name: value for name, value in settings.items() if name not in ("jobs", "dask")}
     keys = series.keys
     # What follows the work per rank, as stated, does not follow the process grid.
-    unmoved = np.asarray(fitted.apart.any(axis=1)).tolist()
+    unmoved = np.asarray(fitted.unaffected.any(axis=1)).tolist()
     names = {key for key, yes in zip(keys, unmoved, strict=True) if not yes}
     called = collective(experiment)
     near = {key for key in names if key[1] not in SENT or key[0] not in called}
@@ -142,10 +142,7 @@ def collective(experiment: Experiment) -> dict[str, bool]:
     whether all ranks take part in each of these: then nothing goes by the sides of a process grid."""
     whole: dict[str, bool] = {}
     sending: set[str] = set()
-    for run in experiment.runs:
-        table = experiment.table(run, "messages")
-        if table is None or "ranks" not in run.configuration:
-            continue
+    for run, table in experiment.tables("messages", runs=_with_ranks(experiment)):
         sizes = table.groupby(["kernel", "operation"], observed=True)["comm_size"].min()
         for (kernel, operation), size in zip(sizes.index.tolist(), sizes.tolist(), strict=True):
             keys, name = (str(kernel), f"{kernel}{BETWEEN}{operation}"), operation_name(str(operation))
@@ -167,10 +164,7 @@ def groups_of(experiment: Experiment) -> dict[str, int]:
     """Ranks of the groups in which, or between the first of which, kernels and operations of kernels communicate: their
     communicators had min(ranks, group) or ceil(ranks / group) ranks in all runs, and less than all in some."""
     sizes: dict[str, dict[int, set[int]]] = {}
-    for run in experiment.runs:
-        table = experiment.table(run, "messages") if "ranks" in run.configuration else None
-        if table is None:
-            continue
+    for run, table in experiment.tables("messages", runs=_with_ranks(experiment)):
         for (kernel, operation), part in table.groupby(["kernel", "operation"], observed=True)["comm_size"]:
             for key in (str(kernel), f"{kernel}{BETWEEN}{operation}"):
                 sizes.setdefault(key, {}).setdefault(int(run.configuration["ranks"]), set()).update(part.astype(int))
@@ -188,13 +182,10 @@ def partners(experiment: Experiment) -> tuple[int, dict[str, float], set[str], s
     """The most ranks of a run whose partners are known, how many a rank sends to there on average, by kernels and their
     operations, which of these have partners that data decide, and which of those also how often to send to each."""
     most, partner_counts, irregular, uneven = 1, dict[str, float](), set[str](), set[str]()
-    runs = [run for run in experiment.runs if "ranks" in run.configuration]
-    for run in sorted(runs, key=lambda run: -run.configuration["ranks"]):
+    runs = sorted(_with_ranks(experiment), key=lambda run: -run.configuration["ranks"])
+    for run, table in experiment.tables("peers", runs=(run for run in runs if run.configuration["ranks"] >= most)):
         ranks = int(run.configuration["ranks"])
-        if ranks < most:
-            break
-        table = experiment.table(run, "peers")
-        if table is None or not {"kernel", "bytes"} <= set(table.columns):
+        if not {"kernel", "bytes"} <= set(table.columns):
             continue
         most = ranks
         names, kernels = table["operation"].astype(str), table["kernel"].astype(str)
@@ -211,6 +202,11 @@ def partners(experiment: Experiment) -> tuple[int, dict[str, float], set[str], s
                     irregular.add(str(key))
                     uneven |= {str(key)} if pairs["count"].nunique() > 1 else set()
     return most, partner_counts, irregular, uneven
+
+
+def _with_ranks(experiment: Experiment) -> list[Run]:
+    """The runs of an experiment whose ranks are known."""
+    return [run for run in experiment.runs if "ranks" in run.configuration]
 
 
 def exact_keys(series: Series, fitted: Fitted) -> set[tuple[str, str]]:

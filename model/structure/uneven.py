@@ -3,7 +3,7 @@
 13 ranks cut a domain into 13 slabs, where 12 cut it into 4 x 3 blocks: more is sent, and ranks wait in a longer row.
 What spins while it waits counts instructions, so that these are no work there, and a function that has to meet such a
 run misses all others. Where one number of ranks alone has a large prime factor
-(:data:`ranksight.model.uncertainty.divided.EVEN`), it is left out of
+(:data:`ranksight.model.search.gridterms.EVEN`), it is left out of
 
 - counts that it raises above the line of logarithms between the other runs, or through the last two of them;
 - times that it raises above those of fewer ranks, as no shared bandwidth does, or where it raises instructions.
@@ -20,10 +20,10 @@ import numpy as np
 
 from ranksight.core.arrays import Array, log
 from ranksight.model import priors
+from ranksight.model.search.gridterms import DIVIDING, EVEN, primes_of
 from ranksight.model.series.noise import behaviour
 from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
-from ranksight.model.uncertainty.divided import DIVIDING, EVEN, primes_of
 
 LEAST = 4
 """Other runs that show what a series does without the uneven one."""

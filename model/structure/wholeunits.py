@@ -27,8 +27,9 @@ from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.formula import check_names, evaluate
 from ranksight.model.plaindata import Stored
 from ranksight.model.series.reducing import Series
-from ranksight.model.structure.functions import Functions, choose, rows_of
+from ranksight.model.structure.functions import Functions
 from ranksight.model.uncertainty.forecast import Forecast
+from ranksight.model.uncertainty.rows import choose, rows_of
 
 UNEVEN = 1.05
 """Work of the busiest rank over an even share from which on an answer says so."""
@@ -98,11 +99,9 @@ class WholeUnits(Stored):
         for at, place in enumerate(which.tolist()):
             start = int(used[place]) * repeats
             values[:, place, start : start + repeats] = series.values[:, at]
-            if series.worth is not None:
-                worth[:, place, start : start + repeats] = series.worth[:, at]
+            worth[:, place, start : start + repeats] = series.worth[:, at]
             used[place] += 1
-        worths = None if series.worth is None else worth
-        return replace(series, points=points, values=values, hidden=None, worth=worths)
+        return replace(series, points=points, values=values, hidden=np.empty(0), worth=worth)
 
     def remark(self, point: Array, parameters: Sequence[str]) -> str:
         """What is to be said of one configuration (m,): nothing where ranks divide the units nearly evenly."""

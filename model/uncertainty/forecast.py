@@ -149,6 +149,10 @@ class Forecast:
         return np.asarray(width / (2 * deviations(self.level)))
 
 
+NO_ROWS = Forecast.settled(*np.empty((3, 0, 1)))
+"""What is said of nothing, at any configurations."""
+
+
 def _between(level: float, inner: Array, outer: Array) -> Array:
     """Width of the interval of probability `level` over that of :data:`CENTRAL`, from those of :data:`INNER` and
     :data:`OUTER`: straight between them, and beyond, in deviations of the normal law."""

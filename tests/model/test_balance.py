@@ -68,7 +68,7 @@ def test_the_root_is_modelled_for_itself(tmp_path):
 
 def test_what_one_rank_has_alone_is_not_counted_twice(tmp_path):
     model = fit(write(tmp_path / "e", absent=True), platform=None)
-    assert model.equation.balance.notes(np.array([[96.0]])) == []
+    assert model.equation.balance.remarks(np.array([[96.0]])) == []
     whole = next(a for a in model.predict(ranks=96, metrics=["time"]).answers if a.kernel is None)
     assert whole.value == pytest.approx(solving(96) + ROOT, rel=0.1)
 

@@ -42,7 +42,7 @@ def test_bytes_of_a_halo_go_with_the_faces(tmp_path: Path, sizes: tuple[int, ...
     assert [halo(p, 48)["bytes_sent"].mean() for p in (2, 4, 8)] == pytest.approx([1536.0] * 3)
     experiment = measured(tmp_path / "exp", sizes)
     names = {("halo", "visits"), ("halo", "bytes_sent")}
-    law = fit_neighbours(experiment, names, lambda run: experiment.table(run, "counters"))
+    law = fit_neighbours(experiment, names, lambda: experiment.tables("counters"))
     assert law is not None
     assert law.grids == (GRID,)
     assert dict(zip(law.metrics, law.faces[:, 0].tolist(), strict=True)) == {"bytes_sent": True, "visits": False}

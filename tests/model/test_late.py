@@ -17,7 +17,7 @@ RANKS = np.array([2.0, 4.0, 8.0, 16.0, 32.0, 64.0])
 
 def series(values: list[float], name: str = "time", worth: bool = False) -> Series:
     made = np.array(values)[None, :, None]
-    drawn = np.full(made.shape, 1.0) if worth else None
+    drawn = np.full(made.shape, 1.0 if worth else np.nan)
     return Series(("ranks",), RANKS[: len(values), None], made, ("exchange",), (name,), worth=drawn)
 
 

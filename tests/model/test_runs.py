@@ -26,9 +26,7 @@ def law(value: float, factor: float) -> Forecast:
 
 def runs(*repetitions: float) -> Runs:
     series = Series(("ranks",), np.array([[8.0], [16.0]]), np.array([[repetitions, repetitions]]), ("k",), ("time",))
-    found = Runs.of(series)
-    assert found is not None
-    return found
+    return Runs.of(series)
 
 
 def met(given: Runs, said: Forecast) -> tuple[float, float, float]:

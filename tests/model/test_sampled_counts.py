@@ -235,7 +235,7 @@ def test_two_configurations_of_few_samples_are_no_exact_bridge() -> None:
 
 def few(loads: float, memory: float, worth: float | None) -> Series:
     values = np.array([loads, memory])[:, None, None].repeat(3, axis=1)
-    each = None if worth is None else np.full(values.shape, worth)
+    each = np.full(values.shape, np.nan if worth is None else worth)
     return Series(("ranks",), RANKS[:3, None], values, ("k", "k"), ("loads", "loads_mem"), worth=each)
 
 

@@ -21,7 +21,7 @@ def test_both_sides_are_modelled_and_the_right_one_goes_on() -> None:
     x = 2.0 ** np.arange(1, 11)
     exact = np.stack([np.where(x < 50, 100 / x + 1, 40 + 0.5 * x), np.where(x < 100, 1e-6, 5e-6) * x, 3 + 2 * x**0.5])
     fitted = fit_series(_series(x, exact, 0.03))
-    assert fitted.breaks is not None
+    assert fitted.below
     assert 32 < fitted.breaks[0] < 64
     assert 64 < fitted.breaks[1] < 128
     assert np.isnan(fitted.breaks[2])
@@ -42,5 +42,5 @@ def test_false_alarms_on_smooth_series_are_rare() -> None:
         exact = coefficients[:, 0] + (coefficients[:, 1:] * (x / x[0]) ** powers).sum(axis=1)
         for noise in (0.02, 0.1):
             breaks = fit_series(_series(x, exact, noise), intervals=False).breaks
-            alarms.append(0.0 if breaks is None else float((~np.isnan(breaks)).mean()))
+            alarms.append(float((~np.isnan(breaks)).mean()))
     assert np.mean(alarms) < 0.02

@@ -54,13 +54,12 @@ def test_functions_are_picked_with_their_breaks() -> None:
     )
     scatter = 1 + 0.03 * np.random.default_rng(4).uniform(-1, 1, size=(*exact.shape, 3))
     fitted = fit_series(Series(("ranks",), x[:, None], exact[:, :, None] * scatter, tuple("abcd"), ("time",) * 4))
-    assert fitted.below_rows is not None
-    assert fitted.below_rows.tolist() == [1, 3]
+    assert [part.rows.tolist() for part in fitted.below] == [[1, 3]]
     asked = np.array([[16.0], [100.0], [4096.0]])
     rows = [np.array([3, 0]), np.array([2, 1])]
     parts = [pick(fitted, each) for each in rows]
     np.testing.assert_allclose(parts[0].predict(asked).value, fitted.predict(asked).value[rows[0]], rtol=1e-8)
-    assert pick(fitted, np.array([2])).below is None
+    assert pick(fitted, np.array([2])).below == ()
     back = join(parts, rows)
     assert back.kernels == fitted.kernels
     np.testing.assert_allclose(back.predict(asked).value, fitted.predict(asked).value, rtol=1e-8)

@@ -80,7 +80,7 @@ def law_of(path: Path, sends: Sends, ranks: Sequence[int], steps: int = STEPS) -
         each = sent.groupby("rank")[["count", "bytes"]].sum().reindex(range(p), fill_value=0) * steps
         table = each.rename(columns={"count": "messages", "bytes": "bytes_sent"}).astype(float).reset_index()
         experiment.add(Run({"ranks": p}, collector="pmpi"), table.assign(kernel="halo"), tables={"peers": sent})
-    return fit_neighbours(experiment, NAMES, lambda run: experiment.table(run, "counters"))
+    return fit_neighbours(experiment, NAMES, lambda: experiment.tables("counters"))
 
 
 def said(law: Neighbours, name: str, ranks: int) -> tuple[float, float, float, int]:
@@ -226,7 +226,7 @@ def test_other_messages_of_the_same_operation_hide_no_grid(tmp_path: Path) -> No
         each = halo.groupby("rank")["count"].sum().reindex(range(p), fill_value=0).astype(float)
         table = each.rename("messages").reset_index().assign(kernel="halo")
         experiment.add(Run({"ranks": p}, collector="pmpi"), table, tables={"peers": peers})
-    law = fit_neighbours(experiment, {("halo", "messages")}, lambda run: experiment.table(run, "counters"))
+    law = fit_neighbours(experiment, {("halo", "messages")}, lambda: experiment.tables("counters"))
     assert law is not None
     assert [(grid.dimensions, grid.periodic) for grid in law.grids] == [(3, (True, True, True))]
     assert said(law, "messages", 64)[0] == pytest.approx(6)

@@ -140,7 +140,7 @@ def test_every_part_has_a_name_and_a_colour_of_its_own() -> None:
 def test_what_rounding_leaves_of_zero_is_zero(file: Path) -> None:
     said = Model.load(file).predict(ranks=96).terms
     assert said is not None
-    assert said.terms is not None
+    assert said.terms.kernels
     blocking = dataclasses.replace(
         said.terms.blocking, value=np.full((2, 1), 7.61e-17), lower=np.full((2, 1), -1e-17), upper=np.full((2, 1), 0.1)
     )
@@ -151,7 +151,7 @@ def test_what_rounding_leaves_of_zero_is_zero(file: Path) -> None:
 def test_no_interval_of_a_share_ends_beyond_what_a_share_can_be(file: Path) -> None:
     model = Model.load(file)
     terms = sweep(model, to=48).breakdown.terms
-    assert terms is not None
+    assert terms.kernels
     blocking = terms.blocking
     wide = dataclasses.replace(
         terms, blocking=dataclasses.replace(blocking, lower=blocking.lower - 2, upper=blocking.upper + 13_700)

@@ -110,8 +110,6 @@ def _equation(context: Context) -> Mapping[str, Mapping[str, Any]]:
         found[kernel] = {**EMPTY, "parts": parts, "time": f"{text} {unit}"}
     _verdicts(context, found)
     terms = broken.terms
-    if terms is None:
-        return found
     for at, kernel in enumerate(terms.kernels):
         cpi, factor = terms.cpi, terms.shown_blocking
         found.setdefault(kernel, dict(EMPTY))["resource"] = {

@@ -30,9 +30,9 @@ AXES = {CPI: "CPI_exec (cycles/instruction)", BLOCKING: "BF_mem (stalls/latencie
 def build(context: Context) -> dict[str, Any] | None:
     """What the template needs; None where no equation describes a kernel and T_others is not known."""
     sweep, broken = context.sweep, context.sweep.breakdown
-    if not sweep.timed or (broken.terms is None and broken.others is None):
+    if not sweep.timed or not (broken.terms.kernels or len(broken.others.value)):
         return None
-    held = EquationTerms(sweep.model.parameters, sweep.points, broken.terms, broken.others)
+    held = EquationTerms(sweep.model.parameters, sweep.points, broken.terms, broken.others, broken.terms.kernels)
     rows = held.rows()
     if not rows:
         return None
@@ -73,12 +73,12 @@ def _figures(sweep: Sweep, kernels: Sequence[str]) -> list[Figure]:
     """A figure for each term; one of the clock where all kernels have the same."""
     found, held = sweep.breakdown.terms, sweep.breakdown.others
     made = []
-    if found is not None and kernels:
+    if kernels:
         rows = [found.kernels.index(kernel) for kernel in kernels]
         for term, said in ((CPI, found.cpi), (BLOCKING, found.shown_blocking), (CLOCK, found.clock)):
             same = term == CLOCK and np.allclose(said.value[rows], said.value[rows[:1]], equal_nan=True)
             made.append(_figure(sweep, term, said, rows[:1] if same else rows, ["clock"] if same else kernels))
-    if held is not None and np.nanmax(held.value, initial=0.0) > 0:
+    if np.nanmax(held.value, initial=0.0) > 0:
         made.append(_figure(sweep, OTHERS, held, [0], ["T_others"]))
     return made
 
