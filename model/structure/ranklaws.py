@@ -176,7 +176,7 @@ def fit_rank_laws(
     places, values = _by_ranks(series, rows, ranks)
     wanted = [keys[row] for row in rows]
     cost, shown, proven = find_costs(values, ranks, np.array([name == "messages" for _, name in wanted]))
-    cost = on_same_sides(cost, wanted, called or Called())
+    cost = on_same_sides(cost, wanted, called or Called(), int(ranks.max()))
     sizes = places[:, 0] if places.shape[1] == 1 and (places > 0).all() else None
     # How often something is sent says nothing of the size of blocks.
     seen = [sizes if name == "bytes_sent" else None for _, name in wanted]

@@ -114,11 +114,12 @@ class Called:
     groups: Mapping[str, int] = field(default_factory=dict)  # ranks of the groups that communicators show
 
 
-def on_same_sides(cost: Array, keys: Sequence[tuple[str, str]], called: Called) -> Array:
+def on_same_sides(cost: Array, keys: Sequence[tuple[str, str]], called: Called, most: int = 1) -> Array:
     """Costs (s, h) of the sums with what is known of the sides that series may go by.
 
     No messages go to more neighbours than a rank has partners. What is sent within or between groups of ranks goes by
-    these, where a sum of them meets it, and nothing else does.
+    these, where a sum of them meets it. Groups without a communicator of their own, as where the first rank of each
+    node does what the others do not, are rivals by a single term, where runs of up to `most` ranks have several.
 
     Bytes go by the sides of the process grid along which the kernel's messages go: faces of a plane are the same at 2,
     4 and 8 ranks, and no constant. They go by none where these are collective operations of all ranks. Messages and
@@ -137,7 +138,8 @@ def on_same_sides(cost: Array, keys: Sequence[tuple[str, str]], called: Called) 
             if np.isfinite(adjusted[row, of_groups]).any():
                 adjusted[row] -= np.log(priors.FOREIGN_GRID) * ~of_groups
         else:
-            adjusted[row, of_groups] = np.inf
+            shown = _shown_groups(most) & (kernel not in called.together)
+            adjusted[row, of_groups] += np.where(shown, priors.RANK_SUMS["side"], np.inf)[of_groups]
         if kernel not in called.along:
             adjusted[row, _of_sides((RING_FACE,))[1] | _turned()] = np.inf
         if kernel in called.together:
@@ -167,6 +169,13 @@ def _in_groups(group: int | None = None) -> Mask:
     of_terms = np.array([in_groups(name) for name in RANK_TERMS])
     members = [set(of_terms[list(one)].tolist()) - {0} for one in sums()]
     return np.array([bool(each) and (group is None or each == {group}) for each in members])
+
+
+@lru_cache(maxsize=8)
+def _shown_groups(most: int) -> Mask:
+    """Sums (h,) of a single term of groups of fewer than `most` ranks."""
+    groups = [in_groups(name) for name in RANK_TERMS]
+    return np.array([len(one) == 1 and 0 < groups[one[0]] < most for one in sums()])
 
 
 @lru_cache(maxsize=8)

@@ -80,8 +80,11 @@ def coarsened(ranks: int) -> int:
     return sum(-(-ranks >> k) - 1 for k in range(steps(ranks)))
 
 
-GROUPS = (2, 4)
-"""Ranks of groups whose number shows in runs of few ranks."""
+GROUPS = (2, 4, 8, 16, 32)
+"""Ranks of groups, such as those of a node, whose number shows in runs of few ranks."""
+
+SMALL = 4
+"""Ranks of a group up to which few runs distinguish sums of its terms and others."""
 
 
 def in_groups(name: str) -> int:
@@ -92,16 +95,17 @@ def in_groups(name: str) -> int:
 def _grouped(group: int) -> list[RankTerm]:
     """What the first ranks of groups do: each, all but one, and by the steps of a tree between them."""
     leaders = f"ceil(ranks / {group})"
+    most = 2 if group <= SMALL else 1
 
     def number(s: Sides) -> int:
         return -(-s[0] // group)
 
     return [
-        RankTerm(1, f"{leaders} / ranks", lambda s: number(s) / s[0]),
-        RankTerm(1, f"({leaders} - 1) / ranks", lambda s: (number(s) - 1) / s[0]),
+        RankTerm(1, f"{leaders} / ranks", lambda s: number(s) / s[0], most),
+        RankTerm(1, f"({leaders} - 1) / ranks", lambda s: (number(s) - 1) / s[0], most),
         RankTerm(1, f"{leaders} ceil(log2({leaders})) / ranks", lambda s: number(s) * steps(number(s)) / s[0], 1),
         RankTerm(1, f"{leaders} ({leaders} - 1) / ranks", lambda s: number(s) * (number(s) - 1) / s[0], 1),
-        RankTerm(1, f"1 - {leaders} / ranks", lambda s: 1 - number(s) / s[0]),
+        RankTerm(1, f"1 - {leaders} / ranks", lambda s: 1 - number(s) / s[0], most),
     ]
 
 

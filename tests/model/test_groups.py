@@ -10,7 +10,9 @@ import pytest
 
 from ranksight.core.experiment import Experiment, Run
 from ranksight.model.fit import fit
-from ranksight.model.structure.rankterms import RANK_TERMS, in_groups
+from ranksight.model.series.reducing import Series
+from ranksight.model.structure.ranklaws import fit_rank_laws
+from ranksight.model.structure.rankterms import GROUPS, RANK_TERMS, in_groups
 from ranksight.model.structure.structured import groups_of
 
 COLUMNS = ["kernel", "rank", "operation", "comm_size", "size_class", "count", "bytes", "seconds", "peers"]
@@ -59,5 +61,41 @@ def test_leaders_of_groups(tmp_path: Path, group: int) -> None:
 
 
 def test_names_of_terms_say_their_group() -> None:
-    assert {in_groups(name) for name in RANK_TERMS} == {0, 2, 4}
+    assert {in_groups(name) for name in RANK_TERMS} == {0, *GROUPS}
     assert in_groups("ceil(log2(ranks))") == 0
+
+
+@pytest.mark.parametrize("node", [4, 8, 16])
+@pytest.mark.parametrize("part", ["leaders", "others", "all but the first leader"])
+def test_first_ranks_of_nodes_need_no_communicator(node: int, part: str) -> None:
+    """Mean over ranks of what the first of each node sends, of what the others send it, of what leaders send one."""
+
+    def sent(ranks: int) -> float:
+        leaders = len(range(0, ranks, node))
+        number = {"leaders": leaders, "others": ranks - leaders}.get(part, leaders - 1)
+        return 1000 * number / ranks
+
+    measured = (2, 4, 8, 16, 32)
+    points = np.array([measured], dtype=float).T
+    values = np.array([[[sent(p)] for p in measured]])
+    law = fit_rank_laws(Series(("ranks",), points, values, ("main",), ("messages",)), {("main", "messages")})
+    assert law is not None
+    asked = (48, 64, 512)
+    said = law.predict(np.array([asked], dtype=float).T)
+    true = np.array([sent(p) for p in asked])
+    # What one sum may meet by chance is as wide as other functions say in addition.
+    assert law.chance[0] or (said.lower[0] <= true * (1 + 1e-9)).all()
+    assert law.chance[0] or (said.upper[0] >= true * (1 - 1e-9)).all()
+    if node == 8:
+        assert said.value[0] == pytest.approx(true)
+
+
+def test_groups_as_large_as_the_largest_run_are_no_rivals() -> None:
+    """Up to 32 ranks a group of 32 has one first rank, and so has the program."""
+    points = np.array([[2.0, 4.0, 8.0, 16.0, 32.0]]).T
+    series = Series(("ranks",), points, 1000 / points[None], ("main",), ("messages",))
+    law = fit_rank_laws(series, {("main", "messages")})
+    assert law is not None
+    said = law.predict(np.array([[64.0], [512.0]]))
+    assert said.lower[0] == pytest.approx([1000 / 64, 1000 / 512])
+    assert said.upper[0] == pytest.approx([1000 / 64, 1000 / 512])
