@@ -139,7 +139,8 @@ def on_same_sides(cost: Array, keys: Sequence[tuple[str, str]], called: Called, 
                 adjusted[row] -= np.log(priors.FOREIGN_GRID) * ~of_groups
         else:
             shown = _shown_groups(most) & (kernel not in called.together)
-            adjusted[row, of_groups] += np.where(shown, priors.RANK_SUMS["side"], np.inf)[of_groups]
+            # How many ranks a group has is one more number that meets the counts.
+            adjusted[row, of_groups] += np.where(shown, priors.RANK_SUMS["term"], np.inf)[of_groups]
         if kernel not in called.along:
             adjusted[row, _of_sides((RING_FACE,))[1] | _turned()] = np.inf
         if kernel in called.together:
