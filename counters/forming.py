@@ -25,6 +25,7 @@ import numpy as np
 from ranksight.core.arrays import Array
 from ranksight.core.experiment import COUNTER_KEYS
 from ranksight.core.formula import read_formula
+from ranksight.core.metrics import METRICS
 from ranksight.core.reading import Reading
 from ranksight.core.sampled import TABLE, sampling
 from ranksight.counters.derive import derive
@@ -51,6 +52,20 @@ COSTS = {
     "instructions": "CPI_exec is not known",
 }
 """What a model lacks without a metric."""
+
+
+@lru_cache(maxsize=1)
+def _events() -> frozenset[str]:
+    """The events of all tables, folded."""
+    return frozenset(fold(event) for table in names() for event in load(table).events)
+
+
+def is_event(name: str) -> bool:
+    """Whether a name is that of an event, of a table or of another tool: of several words, as few parameters are, and a
+    count, which needs no unit."""
+    folded, known = fold(name), metric_name(name)
+    counted = known != name and known in METRICS and not METRICS[known].unit
+    return "_" in folded and (counted or folded in _events())
 
 
 @dataclass(frozen=True)

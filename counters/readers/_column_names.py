@@ -11,6 +11,8 @@ from ranksight.core.errors import InputError
 from ranksight.core.metrics import METRICS
 from ranksight.core.numerals import parse_numbers
 from ranksight.core.units import some_of
+from ranksight.counters.forming import is_event
+from ranksight.counters.names import metric_name
 from ranksight.counters.readers._valued_cells import without_unit
 from ranksight.counters.readers.csv_table import Columns
 
@@ -37,14 +39,14 @@ def by_names(
 ) -> tuple[Columns, str]:
     """`columns` with what nobody stated, by the names of the table's columns and their `cells`, and a note of it.
 
-    The one column that is named as a time is the time, or those named as metrics are metrics; those named as kernel,
-    repetition or rank are these; other columns of numbers that differ are parameters, unless all come from `outside`
-    the table. Raises InputError, naming the columns, where none or several are named as times.
+    The one column that is named as a time is the time, those named as metrics or events are metrics; those named as
+    kernel, repetition or rank are these; other columns of numbers that differ are parameters, unless all come from
+    `outside` the table. Raises InputError, naming the columns, where none or several are named as times.
     """
     listed = [name for name in cells if name]
     left = [name for name in listed if name not in columns.names()]
     stated = dict(columns.metrics)
-    metrics = stated or {name: name for name in left if name in METRICS and name != "time"}
+    metrics = stated or _metrics(left)
     times = [name for name in left if TIMES.fullmatch(_plain(name)) or TIMES.fullmatch(_plain(without_unit(name)))]
     if not stated:
         if len(times) > 1 or not (times or metrics):
@@ -75,6 +77,15 @@ def by_names(
     unread = [name for name in listed if name not in found.names()]
     read += [f"not read: {some_of([repr(name) for name in unread])} (--metric NAME=COLUMN reads one)"] if unread else []
     return found, f"{path.name}: by the names of the columns: {'; '.join(read)}"
+
+
+def _metrics(names: Sequence[str]) -> dict[str, str]:
+    """The metrics that columns are by their names, and events of processors, each with its column; no time."""
+    metrics = {name: name for name in names if name in METRICS and name != "time"}
+    for name in names:
+        if name not in metrics and is_event(name):
+            metrics.setdefault(name if metric_name(name) in metrics else metric_name(name), name)
+    return metrics
 
 
 def _of_runs(

@@ -110,3 +110,30 @@ def test_ranks_and_threads_of_full_cores_are_not_taken_apart(
     assert "--ranks 16 --threads 1\n" in capsys.readouterr().out
     assert main(["predict", model, "--ranks", "32", "--threads", "2"]) == 4
     assert "ranks * threads = 16" in " ".join(capsys.readouterr().out.split())
+
+
+def test_events_of_processors_are_read_by_their_names(tmp_path: Path) -> None:
+    """The events of Ding et al. 2018, table 1, and one of PAPI; neither a place nor a name that no processor has."""
+    events = {
+        "INST_RETIRED.ANY_P": "instructions",
+        "PAPI_TOT_CYC": "cycles",
+        "MEM_LOAD_UOPS_RETIRED.L1_HIT": "loads_l1",
+        "MEM_LOAD_UOPS_RETIRED.LLC_HIT": "loads_l3",
+    }
+    stalls = ["RESOURCE_STALLS.LB", "RESOURCE_STALLS.SB"]
+    content = ",".join(["ranks", "kernel", *events, *stalls, "io_nodes", "time"]) + "\n"
+    for ranks in (2, 4, 8):
+        counts = [800 // ranks, 1600 // ranks, 400 // ranks, 80 // ranks, 16 // ranks, 8 // ranks]
+        content += ",".join(map(str, [ranks, "solve", *counts, 1, 8 / ranks])) + "\n"
+    assert imported(tmp_path, content) == 0
+    made = read(tmp_path / "made")
+    assert made.parameters == ("ranks",)
+    table = made.table(made.runs[0], "counters")
+    assert table[[*events.values()]].iloc[0].tolist() == [400, 800, 200, 40]
+    assert table["stall_cycles"].item() == 12
+    assert "io_nodes" not in table
+
+
+def test_an_event_alone_is_enough(tmp_path: Path) -> None:
+    assert imported(tmp_path, "ranks,inst_retired.any\n1,100\n2,50\n4,25\n") == 0
+    assert "instructions" in read(tmp_path / "made").table(read(tmp_path / "made").runs[0], "counters")
