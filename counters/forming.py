@@ -54,20 +54,6 @@ COSTS = {
 """What a model lacks without a metric."""
 
 
-@lru_cache(maxsize=1)
-def _events() -> frozenset[str]:
-    """The events of all tables, folded."""
-    return frozenset(fold(event) for table in names() for event in load(table).events)
-
-
-def is_event(name: str) -> bool:
-    """Whether a name is that of an event, of a table or of another tool: of several words, as few parameters are, and a
-    count, which needs no unit."""
-    folded, known = fold(name), metric_name(name)
-    counted = known != name and known in METRICS and not METRICS[known].unit
-    return "_" in folded and (counted or folded in _events())
-
-
 @dataclass(frozen=True)
 class _Found:
     """A metric as one table forms it; `table` is its title, empty where the formula is of every processor."""
@@ -282,3 +268,11 @@ def load_once(name: str) -> EventTable:
 def _events() -> frozenset[str]:
     """Folded names of all events of all tables that ship."""
     return frozenset(fold(event) for name in names() for event in load_once(name).events)
+
+
+def is_event(name: str) -> bool:
+    """Whether a name is that of an event, of a table or of another tool: of several words, as few parameters are, and a
+    count, which needs no unit."""
+    folded, known = fold(name), metric_name(name)
+    counted = known != name and known in METRICS and not METRICS[known].unit
+    return "_" in folded and (counted or folded in _events())
