@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ranksight.core.arrays import Array, ratio
+from ranksight.core.experiment import WHOLE
+from ranksight.core.mpi import communicates
 from ranksight.core.units import some_of
 from ranksight.model.fitting.iterations import iterated
 from ranksight.model.resource.contradiction import notes_of
@@ -53,6 +55,7 @@ def notes(model: Learned, points: Array, with_energy: bool = True) -> tuple[str,
         _assumed(model, points),
         *model.equation.remarks(points),
         _thresholds(model, points),
+        _unpriced(model, points),
         *(_of_energy(model, points) if with_energy else ()),
     ]
     if model.staircase is not None:
@@ -83,6 +86,22 @@ def _thresholds(model: Learned, points: Array) -> str:
         return ""
     text = "the MPI library takes other algorithms or protocols beyond the runs, which the interval allows for"
     return f"{text}: {some_of(named)}"
+
+
+def _unpriced(model: Learned, points: Array) -> str:
+    """That messages were counted which have no time, neither of a network nor of their own; else empty."""
+    equation = model.equation
+    sent = equation.communication
+    timed = {kernel for kernel, name in model.functions.rows if name == "time"} - {WHOLE}
+    # A program that was timed as a whole sent its messages in that time.
+    if sent is None or not timed or equation.nested or sent.priced(equation.network) or any(map(communicates, timed)):
+        return ""
+    if "ranks" in model.parameters and (points[:, model.parameters.index("ranks")] <= 1).all():
+        return ""
+    return (
+        "the times are without communication: no network says what messages take; fit with a --platform that has one, "
+        "such as generic"
+    )
 
 
 def _outgrown(model: Learned, points: Array) -> str:

@@ -118,3 +118,17 @@ def test_a_message_has_one_price(experiments: dict[str, Experiment], kind: str, 
         else:
             assert times[0] == 0
             assert times[-1] == pytest.approx(times[-2], rel=1e-6)
+
+
+@pytest.mark.parametrize(("platform", "silent"), [(None, False), ("generic", True)])
+def test_times_without_communication_say_so(tmp_path: Path, platform: str | None, silent: bool) -> None:
+    """Messages were counted and not timed, as with more ranks than cores: without a network they take no time."""
+    experiment = Experiment.create(tmp_path / "exp", "counted", ["ranks"])
+    for ranks in MEASURED:
+        solve = pd.DataFrame({"kernel": "solve", "rank": np.arange(ranks), "time": 10.0 / ranks})
+        sent = messages(ranks).assign(seconds=np.nan)
+        experiment.add(Run({"ranks": ranks}), solve, sent[sent["operation"] == "Allreduce"])
+    model = fit(experiment, platform=load(platform) if platform else None)
+    notes = " ".join(model.predict(ranks=64).notes)
+    assert ("without communication" in notes) != silent
+    assert "without communication" not in " ".join(model.predict(ranks=1).notes)
