@@ -50,6 +50,6 @@ def windows(tasks: Sequence[Task], count: int) -> Iterator[Task]:
                 values=y[chosen],
                 targets=x[ahead[-1:], None],
                 measured=np.nanmean(y[ahead[-1:]], axis=1),
-                hidden=None,
+                hidden=np.empty(0),
                 hidden_targets=None,
             )

@@ -98,7 +98,7 @@ def _asked(model: Model, parameter: str, values: Sequence[float]) -> dict[float,
 def _at(series: Series, values: Sequence[float]) -> Series:
     """The configurations of one parameter at some of its values."""
     keep = np.flatnonzero(np.isin(series.points[:, 0], values))
-    return replace(series, points=series.points[keep], values=series.values[:, keep])
+    return series.at(keep)
 
 
 def _programs(settings: Settings) -> dict[str, dict[str, dict[float, Path]]]:

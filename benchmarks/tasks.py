@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -39,7 +39,7 @@ class Task:
         Measured there (the mean where there are repetitions).
     metric : str
         ``time`` or a requirement.
-    hidden, hidden_targets : (n, h) and (k, h) float64 or None
+    hidden, hidden_targets : (n, h) and (k, h) float64; empty and None where nothing else differed
         Raw configurations behind a composite parameter, for methods that can make use of them; not part of the digest,
         which holds what every method is given.
     """
@@ -53,7 +53,7 @@ class Task:
     targets: Array
     measured: Array
     metric: str = "time"
-    hidden: Array | None = None
+    hidden: Array = field(default_factory=lambda: np.empty(0))
     hidden_targets: Array | None = None
 
     def digest(self) -> str:

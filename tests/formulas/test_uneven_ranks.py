@@ -74,13 +74,13 @@ def test_a_ratio_beyond_what_was_seen_is_as_doubtful_as_that_is_far() -> None:
     assert deviation == pytest.approx(np.array([[0, 0], [beyond, np.hypot(beyond, priors.DRIFT * np.log(2))]]))
 
 
-def test_only_slowest_ranks_that_differ_are_remarked() -> None:
-    assert uneven(False, together=0.1).remark() == ""
-    assert uneven(True, together=(1 + APART) / 2).remark() == ""
-    assert "less than their sum" in uneven(True, together=APART).remark()
-
-
 RANKS = np.array([[1.0], [2.0], [4.0]])
+
+
+def test_only_slowest_ranks_that_differ_are_remarked() -> None:
+    assert not uneven(False, together=0.1).remarks(RANKS)
+    assert not uneven(True, together=(1 + APART) / 2).remarks(RANKS)
+    assert "less than their sum" in uneven(True, together=APART).remarks(RANKS)[0]
 
 
 def blocking() -> Blocking:

@@ -141,7 +141,7 @@ def test_a_rest_that_every_run_shows_is_a_sum_of_terms() -> None:
     assert found.scatter == pytest.approx(np.sqrt(np.mean((2 / wall[:, 1]) ** 2)))
     assert found.times is not None
     assert found.doubtful is None
-    assert found.at(np.array([[32.0]]), np.array([1.25])).value[0, 0] == pytest.approx(2, rel=0.05)
+    assert found.at(np.array([[32.0]]), np.array([1.25]), np.array([32.0])).value[0, 0] == pytest.approx(2, rel=0.05)
 
 
 def test_starts_on_further_nodes_go_with_the_nodes() -> None:

@@ -31,19 +31,14 @@ def test_cycles_are_the_time_at_the_clock_of_the_kernel() -> None:
     rows = {("a", "time"): 0, ("b", "time"): 1, ("a", "cycles"): 2, ("b", "cycles"): 3}
     mixed, predicted = times([4.0, 2.0, 1.0], [1.0, 1.0, 1.0]), times(*[[7.0] * 3] * 4)
     of_clock: Any = SimpleNamespace(clock=Quantity.exact(np.log(clock)[None]))
-    answer = Application._cycles(equation, predicted, mixed, {"a": 0, "b": 1}, rows, of_clock)
+    asked: Any = SimpleNamespace(rows=rows, counted=of_clock)
+    answer = Application._cycles(equation, predicted, mixed, {"a": 0, "b": 1}, asked)
     for name, factor in (("value", 1.0), ("lower", 0.9), ("upper", 1.2)):
         assert getattr(answer, name)[2] == pytest.approx(factor * np.array([4.0, 2.0, 1.0]) * clock / 1.3)
         assert getattr(answer, name)[[0, 1, 3]] == pytest.approx(factor * 7.0)
     shared: Any = SimpleNamespace(kernels=("b",), clock=np.array([1e9]))
-    answer = Application._cycles(
-        SimpleNamespace(shared=(shared,), counted=None),
-        predicted,
-        mixed,
-        {"a": 0, "b": 1},
-        rows,
-        None,  # type: ignore[arg-type]
-    )
+    equation = SimpleNamespace(shared=(shared,), counted=None)
+    answer = Application._cycles(equation, predicted, mixed, {"a": 0, "b": 1}, asked)
     assert answer.value[3] == pytest.approx(1e9)
     assert answer.value[2] == pytest.approx(7.0)
 
