@@ -28,8 +28,6 @@ LEAST_CPI = 1 / 8
 """Cycles of an instruction without waiting, at least: no core completes more than eight a cycle."""
 LEADING = 64
 """Hypotheses of largest weight that cycles are predicted by."""
-COEFFICIENTS = 2
-"""CPI_exec and BF_mem, which are integrated out."""
 STEPS = np.linspace(-2.0, 2.0, 9)
 """Powers of rates, in units of :data:`~ranksight.model.priors.RATE_SLOPE`."""
 
@@ -124,7 +122,7 @@ def _leading(cycles: Array, cpi: Array, away: Array, prior: Array) -> tuple[Arra
     powers, odds = _powers()
     waiting = cycles[:, ::-1].cumsum(axis=1)[:, ::-1].swapaxes(0, 1)  # of each level and those after it
     execution, blocked, misfit = _least_squares(waiting, cpi, np.exp(powers[:, None] * away))
-    fit = -0.5 * (len(cpi) - COEFFICIENTS) * np.log(misfit + REPEATED**2)
+    fit = -0.5 * len(cpi) * np.log(misfit + REPEATED**2)
     score = fit + prior[:, None, None] + odds[:, None] + odds
     best = np.argsort(-score, axis=None, kind="stable")[:LEADING]
     first, member, core, stall = np.unravel_index(best, score.shape)
