@@ -113,15 +113,15 @@ def learn_composed(
     return Composed(rows, execution, blocking, weight, powers, first, member, x, hidden)
 
 
-def _leading(cycles: Array, cpi: Array, away: Array, prior: Array) -> tuple[Array, Array, Array, Array, Index, Index]:
+def _leading(cycles: Array, cpi: Array, logs: Array, prior: Array) -> tuple[Array, Array, Array, Array, Index, Index]:
     """CPI_exec, BF_mem, their weights, powers, first levels and compositions, (c,) each, of the c likeliest of all
     hypotheses.
 
-    `cycles` (g, 4, n) of loads and CPI (n,) at n configurations, `away` (n,): ln x, `prior` (g,): of the compositions.
+    `cycles` (g, 4, n) of loads and CPI (n,) at n configurations, `logs` (n,): ln x, `prior` (g,): of the compositions.
     """
     powers, odds = _powers()
     waiting = cycles[:, ::-1].cumsum(axis=1)[:, ::-1].swapaxes(0, 1)  # of each level and those after it
-    execution, blocked, misfit = _least_squares(waiting, cpi, np.exp(powers[:, None] * away))
+    execution, blocked, misfit = _least_squares(waiting, cpi, np.exp(powers[:, None] * logs))
     fit = -0.5 * len(cpi) * np.log(misfit + REPEATED**2)
     score = fit + prior[:, None, None] + odds[:, None] + odds
     best = np.argsort(-score, axis=None, kind="stable")[:LEADING]

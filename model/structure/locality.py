@@ -102,10 +102,10 @@ class Locality(Stored):
 
     def formula(self, level: str) -> str:
         """Loads of a level as people read them."""
-        held = [format_si(float(size), "B") for size in self.capacities]
-        within = [f"beyond {each}" for each in held]
+        sizes = [format_si(float(size), "B") for size in self.capacities]
+        within = [f"beyond {each}" for each in sizes]
         at = LEVELS.index(level)
-        return "loads " + " ".join([*within[at - 1 : at], *([f"within {held[at]}"] if at < len(held) else [])])
+        return "loads " + " ".join([*within[at - 1 : at], *([f"within {sizes[at]}"] if at < len(sizes) else [])])
 
     def predict(self, points: Array, loads: Forecast) -> Forecast:
         """Loads that each level serves, rows by kernel and then by level, at `points` (k, m).
@@ -226,8 +226,8 @@ def _missed(misses: Array, points: Array, sizes: Array, asked: Array, capacities
     """Shares (3, c', k) of the loads that miss `capacities` (c',) at `asked` (k, m), and the ends of their interval,
     from those (n, c) of runs at `points` (n, m) that miss the capacities `sizes` (c,)."""
     parts, mass = _parts(misses)
-    held = _capacities(misses, parts, np.log(sizes))
-    logs, deviation = _predicted(held, np.log(sizes), np.log(points), np.log(asked), mass)  # (k, q)
+    fitting = _capacities(misses, parts, np.log(sizes))
+    logs, deviation = _predicted(fitting, np.log(sizes), np.log(points), np.log(asked), mass)  # (k, q)
     spacing = np.log(sizes[-1] / sizes[0]) / max(len(sizes) - 1, 1)
     counted = _counted(points, sizes, asked, capacities, moved)[..., None]
     reach = np.where(counted, 0.0, TAIL * np.hypot(deviation, WITHIN * spacing))  # (c', k, q)
