@@ -5,7 +5,7 @@ time that is divided work, and z such that the ratio at k is that of the law,
 
     ln T_B(n) / T_A(n) = ln [d e^z + (1 - d) e^(u z)] + e,    e ~ Student(5) (0, s |ln n/k|)
 
-u (``UNDIVIDED`` of ``model/application/moved.py``) and s (``spread.scale`` of ``platforms/assumptions.toml``) are those
+u (``UNDIVIDED`` of ``model/priors.py``) and s (``spread.scale`` of ``platforms/assumptions.toml``) are those
 of greatest likelihood, each pair of curves counted once. For each program they are judged by those of the others.
 """
 
@@ -21,7 +21,8 @@ from scipy import optimize, stats
 from benchmarks.machine import curves
 from benchmarks.settings import Settings, Skipped
 from benchmarks.table import markdown
-from ranksight.model.application.moved import UNDIVIDED, of_parts
+from ranksight.model.application.moved import of_parts
+from ranksight.model.priors import UNDIVIDED
 from ranksight.platforms.assumptions import spread
 
 TITLE = "Ratios of machines along the scale"

@@ -22,7 +22,7 @@ from ranksight.model.application.assumed import (
     core_seconds,
 )
 from ranksight.model.application.bulk_synchronous import Application
-from ranksight.model.application.moved import MEMORY, MIXED, UNDIVIDED, Moved
+from ranksight.model.application.moved import MEMORY, MIXED, Moved
 from ranksight.model.application.network import Network
 from ranksight.model.application.node import NODES, Node
 from ranksight.model.application.runs import NO_RUNS
@@ -31,6 +31,7 @@ from ranksight.model.kernel_time.composition import Caches
 from ranksight.model.kernel_time.counted import BEYOND_L1, WAITING, Counted
 from ranksight.model.kernel_time.perwork import PerWork
 from ranksight.model.laws.fits import Fits
+from ranksight.model.priors import UNDIVIDED
 from ranksight.model.resource.equation import Machine
 from ranksight.model.series.domains import Domains
 from ranksight.model.sharing.shared import Sharing

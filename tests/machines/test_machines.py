@@ -15,11 +15,11 @@ import ranksight as rs
 from ranksight.cli.main import main
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE, Experiment, Run
-from ranksight.model.application.moved import UNDIVIDED
 from ranksight.model.application.runs import Anchor, Runs
 from ranksight.model.fitted_model import Model
 from ranksight.model.machine.anchor import times_there, with_runs
 from ranksight.model.machine.machines import on
+from ranksight.model.priors import UNDIVIDED
 from ranksight.model.series.computation import RUNNING
 from ranksight.model.series.reducing import series_from_experiment
 from ranksight.platforms import Clock, Platform, load, save
@@ -225,7 +225,7 @@ def test_times_alone_are_wide_and_one_run_there_is_met(tmp_path: Path) -> None:
 
 
 def test_what_the_laws_leave_of_runs_there_holds_near_them(computing: Model, tmp_path: Path) -> None:
-    """A third longer at 72 ranks there, which no law of a computing kernel has: so it is beside them, and not far off."""
+    """A third longer at 72 ranks there, which no law of a computing kernel has: so no law meets it, and none is far off."""
     there = _slower(0.8)
 
     def seconds(ranks: int) -> float:
