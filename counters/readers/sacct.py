@@ -32,7 +32,7 @@ _TIMES = ("ElapsedRaw", "Elapsed")
 _ENERGY = ("ConsumedEnergyRaw", "ConsumedEnergy")
 _POWERS = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}
 _NO_ENERGY = ("", "0", "4294967294", "18446744073709551614")
-_MOST_ENERGY = 1e15  # J; Slurm prints what stands for no value as 16.00E, too
+_MOST_ENERGY = 1e15  # J; Slurm prints NO_VAL as 16.00E
 _CPUS = ("AllocCPUS", "NCPUS")
 _ASK = "print it with 'sacct --parsable2 --format JobID,JobName,NTasks,NNodes,AllocCPUS,Elapsed,State'"
 

@@ -197,9 +197,9 @@ class Application(Stored):
         at, counts = (
             (share.points, share.said) if share is not None and "time" in share.busiest else (points, predicted)
         )
-        uneven = self.imbalances
-        by_mean = uneven is not None and uneven.held and uneven.averaged
-        slowest = partial(uneven.reaching, points=at) if uneven is not None and by_mean else None
+        uneven, slowest = self.imbalances, None
+        if uneven is not None and uneven.held and uneven.averaged:
+            slowest = partial(uneven.reaching, points=at)
         return Asked(functions.fitted.parameters, points, functions.rows, predicted, counts, at, self.laws, slowest)
 
     def _cycles(self, predicted: Forecast, mixed: Forecast, timed: Mapping[str, int], asked: Asked) -> Forecast:

@@ -34,7 +34,7 @@ from ranksight.model.laws.law import COST, FUNCTION, MESSAGES
 from ranksight.model.laws.stacking import places
 from ranksight.model.laws.together import Laws
 from ranksight.model.plaindata import Part
-from ranksight.model.priors import BETWEEN_JOBS, RATE_LENGTHS
+from ranksight.model.priors import BETWEEN_JOBS, RATE_LENGTHS, UNDIVIDED
 from ranksight.model.quantity import Quantity
 from ranksight.model.series.computation import cores
 from ranksight.model.series.domains import Domains
@@ -46,9 +46,6 @@ from ranksight.platforms.assumptions import spread
 CORE, MEMORY, RATIO, BOUND = range(4)
 """Columns of :attr:`Moved.shift`: seconds of a core, of a memory domain, of laws that do not know which, and the part m
 of those that waits for memory."""
-UNDIVIDED = 0.7
-"""Power u of the ratio of machines with which what is not divided work changes, 1: 0.8 by strong scaling of GROMACS,
-0.6 by that of OpenSBLI (``python -m benchmarks ratios``)."""
 NEAR = RATE_LENGTHS[1][1]
 """E-folds over which what the laws leave of a run there is the same, as rates change."""
 MIXED = 1 / np.sqrt(12)
@@ -111,9 +108,10 @@ class Moved(Part):
         if along is None or not self.runs.kernels:
             return np.ones(logs.shape)
         column, least = list(names).index(along), 1.0 if along == NODES else float(self.nodes[0])
-        measured = self.runs.points[np.argsort(self.runs.points[:, column])]
+        order = np.argsort(self.runs.points[:, column])
+        measured = self.runs.points[order]
         at = places(self.runs.kernels, tuple(self.kernels[row] for row in rows.tolist()))
-        table = np.where(at[:, None] >= 0, self.runs.logs[at], np.nan)[:, np.argsort(self.runs.points[:, column])]
+        table = np.where(at[:, None] >= 0, self.runs.logs[at], np.nan)[:, order]
         work = table + np.log(measured[:, column])  # of all ranks
         same = np.delete(points[:, None] == measured, column, axis=2).all(axis=2)
         fewer = (measured[:, column] >= least) & (measured[:, column] < points[:, column, None])

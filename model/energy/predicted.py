@@ -138,9 +138,9 @@ def _duration(
     together = of_awake**2 + of_starting**2
     whole = time if times is None else times
     # A predicted time is itself uncertain: by what does not come from the cores awake.
-    beside = np.zeros(len(count)) if times is not None else np.maximum((of_time * time) ** 2 - of_awake**2, 0.0)
+    further = np.zeros(len(count)) if times is not None else np.maximum((of_time * time) ** 2 - of_awake**2, 0.0)
     shift = whole - awake * running - starting
-    awake = np.clip(awake + ratio(of_awake**2, together + beside, 1.0) * shift / running, 0.0, whole / running)
+    awake = np.clip(awake + ratio(of_awake**2, together + further, 1.0) * shift / running, 0.0, whole / running)
     left = np.sqrt(ratio(of_awake**2 * of_starting**2, together, 0.0))
     if times is not None:
         of_time, of_starting = np.zeros(len(count)), np.zeros(len(count))

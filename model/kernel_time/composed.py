@@ -15,6 +15,7 @@ All hypotheses are averaged by how well they meet loads and cycles. What is left
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -131,6 +132,7 @@ def _leading(cycles: Array, cpi: Array, logs: Array, prior: Array) -> tuple[Arra
     return execution.flat[best], blocked.flat[best], weight / weight.sum(), changes, first, member
 
 
+@cache
 def _powers() -> tuple[Array, Array]:
     """Powers that a rate may follow work per rank with, and the logarithms of their odds: none is as likely as all
     others, which are normal."""

@@ -211,12 +211,18 @@ def _shares_of(experiment: Experiment, run: Run, first: float) -> pd.DataFrame:
     return shares.cummin(axis=1)
 
 
+def _weights(step: Array) -> Array:
+    """Weights (k, n) of runs that are `step` (k, n, m) e-folds from where they are asked for: those at the same place
+    alone where there are some, otherwise the less the farther they are."""
+    distance = np.sqrt((step**2).sum(axis=2))
+    same = distance == 0
+    return np.asarray(np.where(same.any(axis=1, keepdims=True), same, 1 / (NEAR + distance) ** 2))
+
+
 def _cold(cold: Array, points: Array, asked: Array) -> tuple[Array, Array]:
     """Share (k,) of the loads that are the first of their line at `asked` (k, m), and its half-width, from those (n,)
     of the runs at `points` (n, m)."""
-    distance = np.sqrt((np.log(asked[:, None] / points) ** 2).sum(axis=2))
-    same = distance == 0
-    weight = np.where(same.any(axis=1, keepdims=True), same, 1 / (NEAR + distance) ** 2)
+    weight = _weights(np.log(asked[:, None] / points))
     weight = weight / weight.sum(axis=1, keepdims=True)
     mean = weight @ cold
     return mean, TAIL * np.sqrt((weight * (cold - mean[:, None]) ** 2).sum(axis=1))
@@ -279,9 +285,7 @@ def _predicted(capacity: Array, sizes: Array, inputs: Array, asked: Array, mass:
     step = asked[:, None] - inputs[None]  # (k, n, m)
     moved = np.einsum("knm,qm->knq", step, growth)
     each, known = capacity[None] + moved, np.isfinite(capacity)
-    distance = np.sqrt((step**2).sum(axis=2))
-    same = distance == 0
-    weight = np.where(same.any(axis=1, keepdims=True), same, 1 / (NEAR + distance) ** 2)[..., None]
+    weight = _weights(step)[..., None]
     usual = _median(each, weight * known)
     known = known & (weight > 0)
     with np.errstate(invalid="ignore"):

@@ -145,7 +145,7 @@ def test_a_rest_that_every_run_shows_is_a_sum_of_terms() -> None:
 
 
 def test_starts_on_further_nodes_go_with_the_nodes() -> None:
-    """Nodes that do not go with the ranks tell one from the other."""
+    """Nodes that do not go with the ranks show which of the two grows."""
     domains: Any = SimpleNamespace(nodes=lambda ranks: np.ceil(ranks / 4) ** 2)
     ranks = np.array([1.0, 2.0, 4.0, 8.0, 16.0, 24.0])
     kernel = np.repeat((16 / ranks + 4)[:, None], 3, axis=1)

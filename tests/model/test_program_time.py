@@ -53,7 +53,7 @@ def test_what_all_times_of_a_run_share_does_not_average_out(model: Model) -> Non
     assert np.log(wide.upper / wide.value) == pytest.approx(np.full((1, 2), 0.5 * TAIL))
     assert np.log(wide.value / wide.lower) == pytest.approx(np.full((1, 2), 0.5 * TAIL))
     assert wide.value == pytest.approx(narrow.value)
-    # What runs share is no matter of the form: its share falls as the squares of the widths.
+    # What runs share has nothing to do with the form: its share falls as the squares of the widths.
     assert wide.form == pytest.approx(narrow.form * ((narrow.upper - narrow.lower) / (wide.upper - wide.lower)) ** 2)
 
 
