@@ -26,7 +26,7 @@ from ranksight.comm.readers.pmpi_traces import reading_of
 from ranksight.comm.segments import fit_pieces
 from ranksight.comm.sizes import summarise
 from ranksight.comm.topology.described import to_dict
-from ranksight.comm.topology.shape import Topology
+from ranksight.comm.topology.shape import ROUND_TRIP, Topology
 from ranksight.comm.tracer.gathering import read_folder
 from ranksight.core.experiment import Experiment, Run
 from ranksight.core.reading import Reading
@@ -91,14 +91,15 @@ class Shape:
 
 def shape(kind: str, taper: int, nodes: int) -> Shape:
     """A platform of at least `nodes` nodes: switches of 16 nodes, or groups of 32 on 8 routers."""
+    named = {"sharing": ROUND_TRIP, "name": f"taper {taper}"}
     if kind == "fat tree":
-        found = Topology(kind, (16, nodes), BANDWIDTH, ((float(taper),) * 2,), name=f"taper {taper}")
+        found = Topology(kind, (16, nodes), BANDWIDTH, ((float(taper),) * 2,), routing="static", **named)
         return Shape(kind, taper, found, f"2;16,{nodes // 16};1,{16 // taper};1,1")
     groups = max(2, nodes // 32)
     # Links of a group to others: as many as its taper allows, all as wide.
     wide = max(32 // taper // (groups - 1), 1)
     real = 32 / ((groups - 1) * wide)
-    found = Topology(kind, (4, 8, groups), BANDWIDTH, ((real, real),), routing="minimal", name=f"taper {real:.3g}")
+    found = Topology(kind, (4, 8, groups), BANDWIDTH, ((real, real),), routing="minimal", **named)
     return Shape(kind, taper, found, f"{groups},{wide};1,1;8,4;4")
 
 
@@ -133,7 +134,7 @@ class Machine:
     def network(self, topology: bool = True) -> dict[str, object]:
         """The ``[network]`` table: a link measured between two nodes of a switch, and the published shape, with the
         latency of its switches as a ping-pong between the most distant nodes shows it."""
-        near, shape = link(self.simulator), self.of.topology
+        near, shape = replace(link(self.simulator), opposite=self._opposite()), self.of.topology
         table: dict[str, object] = {"inter": near.to_dict(), "collectives": "openmpi-4.1"}
         if topology:
             (self.folder / "distant").write_text(f"node-0\nnode-{shape.nodes - 1}\n")
@@ -142,6 +143,13 @@ class Machine:
             more = near_trips.assign(duration=(far_trips["duration"] - near_trips["duration"]).clip(lower=1e-9) / hops)
             table["topology"] = to_dict(replace(shape, hop_latency=fit_pieces(summarise(more)).function))
         return table
+
+    def _opposite(self) -> float:
+        """How much longer an exchange of large messages takes than one of them, over the time of its bytes."""
+        single = self._trips("apart").set_index("bytes")["duration"].iloc[[-2, -1]]
+        sizes = [str(size) for size in single.index]
+        both = self.simulator.run(2, ["alltoall", *sizes], hosts="apart")["duration"]
+        return max(float(np.ptp(both) / np.ptp(single)) - 1.0, 0.0)
 
     def _trips(self, hosts: str) -> pd.DataFrame:
         trips = self.simulator.run(2, ["trips"], hosts=hosts)

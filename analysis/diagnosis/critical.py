@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ranksight.analysis.diagnosis.network import ReplayedNetwork, prepared
-from ranksight.comm.replay.machine import CAUSES, Replayed
 from ranksight.comm.replay.path import critical_path
+from ranksight.comm.replay.replayed import CAUSES, Replayed
 from ranksight.core.arrays import Array
 from ranksight.core.errors import RanksightError
 

@@ -15,7 +15,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ranksight.comm.replay.machine import replay
+from ranksight.comm.replay.laid import replay
 from ranksight.core.arrays import Array, log_ratio, ratio
 from ranksight.core.errors import RanksightError
 from ranksight.model.application.comm_blocking import Taken

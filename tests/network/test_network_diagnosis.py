@@ -18,7 +18,7 @@ from ranksight.analysis.diagnosis.network import diagnose_network
 from ranksight.cli.main import main
 from ranksight.comm.costs.fabric import Fabric
 from ranksight.comm.network import NetworkParameters, Piecewise
-from ranksight.comm.replay.machine import replay
+from ranksight.comm.replay.laid import replay
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import Experiment, Run
 from ranksight.model.application.replayed import replayed_seconds
