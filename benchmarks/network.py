@@ -109,6 +109,7 @@ class Machine:
     def __init__(self, folder: Path, of: Shape, latency: float = LATENCY) -> None:
         self.folder, self.of = folder, of
         self.simulator = Simulator(folder, of.xml(latency))
+        self.runs: dict[tuple[str, int], Truth] = {}  # those that were traced
 
     def run(self, program: str, ranks: int, traced: bool = True) -> Truth:
         """One run: traces, and each rank's seconds and computation."""
@@ -130,6 +131,12 @@ class Machine:
         shutil.rmtree(traces)
         each = pd.DataFrame(rows, columns=["rank", "seconds", "computing"]).astype(float).sort_values("rank")
         return Truth(tables, each["seconds"].to_numpy(), each["computing"].to_numpy())
+
+    def traced(self, program: str, ranks: int) -> Truth:
+        """A traced run, made once."""
+        if (program, ranks) not in self.runs:
+            self.runs[program, ranks] = self.run(program, ranks)
+        return self.runs[program, ranks]
 
     def network(self, topology: bool = True) -> dict[str, object]:
         """The ``[network]`` table: a link measured between two nodes of a switch, and the published shape, with the
@@ -203,7 +210,7 @@ def experiment(place: Path, program: str, truths: Mapping[int, Truth]) -> Experi
 def fitted(machine: Machine, program: str, topology: bool = True) -> Model:
     """A model of a program by its small runs on a machine."""
     with tempfile.TemporaryDirectory() as name:
-        made = experiment(Path(name) / "runs", program, {p: machine.run(program, p) for p in TRAINED})
+        made = experiment(Path(name) / "runs", program, {p: machine.traced(program, p) for p in TRAINED})
         model, _ = assemble(made, ["time", "mpi_time"], platform=machine.platform(topology))
     return model
 
@@ -279,7 +286,7 @@ def _on(model: Model, table: dict[str, object]) -> Model:
 def waits(folder: Path, program: str, ranks: int = 64) -> dict[str, object]:
     """Waiting time, simulated and predicted."""
     machine = Machine(folder, shape("fat tree", 2, ranks))
-    simulated = waited(machine.run(program, ranks))
+    simulated = waited(machine.traced(program, ranks))
     predicted = sum(diagnose_network(fitted(machine, program), np.array([float(ranks)])).waits.values())
     error = 100 * (predicted / simulated - 1)
     return {"program": program, "ranks": ranks, "waiting, ms": 1e3 * simulated, "error %": error}

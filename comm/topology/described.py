@@ -144,7 +144,7 @@ def _hop_latency(value: object, where: str) -> float | Piecewise:
 def _number(value: object, where: str, key: str, least: float | None = None) -> float:
     wrong = isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value)
     if wrong or value > 1e18 or (value <= 0 if least is None else value < least):  # type: ignore[operator]
-        raise InputError(f"{where}: {key} is {value!r:.60}", "give a number above 0")
+        raise InputError(f"{where}: {key} is {value!r:.60}", "give a number above 0, at most 1e18")
     return float(value)  # type: ignore[arg-type]
 
 

@@ -9,12 +9,16 @@ its weighted form); Lakshman and Madhow, IEEE/ACM Trans. Networking 5 (1997) 336
 from __future__ import annotations
 
 import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 from ranksight.comm.topology.shape import Routes
-from ranksight.core.arrays import Array
+from ranksight.core.arrays import Array, Ints, Mask
 
 TOGETHER = 0.01
 """Part of the longest message's time in which rates stay as they are while messages begin and end."""
+MOST_TURNS = 4
+"""How often messages are grouped again by the times that they take."""
 NEAR = 1e-9
 """Relative difference of times that are one."""
 
@@ -59,11 +63,48 @@ def shared_seconds(
     not given. `part` (e,): as :func:`fair_rates` takes it. Messages that begin while rates stay as they are have theirs
     from when they begin.
     """
+    if begin is None:
+        return _flow(routes, volume, limit, np.zeros(len(volume)), part)
+    sent, seconds, known = np.asarray(volume > 0), np.asarray(volume / limit), 0
+    for _ in range(MOST_TURNS):
+        # Messages that never meet others on a link need not be looked at together with them.
+        several, group = _meeting(routes, begin, seconds, sent)
+        if several == known:
+            break
+        known, first = several, np.full(several, np.inf)
+        np.minimum.at(first, group[sent], begin[sent])
+        apart = group[routes.message] * len(routes.capacity) + routes.link
+        of, link = np.unique(apart, return_inverse=True)
+        alone = Routes(routes.message, link.reshape(-1), routes.capacity[of % len(routes.capacity)], routes.load)
+        seconds = _flow(alone, volume, limit, np.where(sent, begin - first[group], 0.0), part)
+    return seconds
+
+
+def _meeting(routes: Routes, begin: Array, seconds: Array, sent: Mask) -> tuple[int, Ints]:
+    """How many groups of messages have no link in common while they are under way, and the group of each, (e,)."""
+    kept = sent[routes.message]
+    message, link = routes.message[kept], routes.link[kept]
+    order = np.lexsort((begin[message], link))
+    message, link = message[order], link[order]
+    # The latest end of those before it on a link: each link has a time of its own.
+    origin = float(begin[sent].min(initial=np.inf)) if sent.any() else 0.0
+    start, end = begin[message] - origin, (begin + seconds)[message] - origin
+    day = 2.0 * (float(end.max(initial=0.0)) + 1e-300)
+    latest = np.maximum.accumulate(end + day * link)
+    meets = (link[1:] == link[:-1]) & (start[1:] + day * link[1:] < latest[:-1])
+    pairs = message[:-1][meets], message[1:][meets]
+    graph = coo_array((np.ones(len(pairs[0])), pairs), shape=(len(begin),) * 2)
+    several, group = connected_components(graph, directed=False)
+    return int(several), np.asarray(group, dtype=np.int64)
+
+
+def _flow(routes: Routes, volume: Array, limit: Array, begin: Array, part: Array | None) -> Array:
+    """:func:`shared_seconds` of messages that are all looked at together."""
     used, link = np.unique(routes.link, return_inverse=True)
     routes = Routes(routes.message, link.reshape(-1), routes.capacity[used], routes.load)
     left = np.asarray(volume, dtype=float).copy()
     seconds, todo, longest = np.zeros(len(left)), left > 0, 0.0
-    starts = np.zeros(len(left)) if begin is None else np.where(todo, begin, np.inf)
+    starts = np.where(todo, begin, np.inf)
     upcoming = np.sort(starts[todo])
     now, fresh = (float(upcoming[0]) if len(upcoming) else 0.0), todo.copy()
     while todo.any():
