@@ -25,8 +25,10 @@ from ranksight.core.arrays import Array, Ints
 
 MOST_TURNS = 6
 """How often a step is replayed again for when its messages are sent."""
-MOST_STEPS = 20
+FEWEST_STEPS, MOST_STEPS = 3, 20
 """Steps that are settled; later ones share links as the last of these."""
+MOST_MESSAGES = 1 << 16
+"""Messages of these steps together beyond which fewer are settled."""
 SETTLED = 1e-4
 """Part of a step's time by which no rank ends it earlier or later when it is settled."""
 
@@ -55,7 +57,8 @@ class Settling(Machine):
         """Seconds of the bytes of each channel's messages by step, (e,); all further steps are as the last."""
         calls, waiting = len(self.program.calls), {0: np.arange(self.program.ranks)}
         guess = np.concatenate([one.wire(0) for one in self.channels])
-        for step in range(min(self.program.steps, MOST_STEPS)):
+        most = int(np.clip(MOST_MESSAGES // len(guess), FEWEST_STEPS, MOST_STEPS))
+        for step in range(min(self.program.steps, most)):
             begin, before = self._state(step), None
             self.found.append(guess)
             for turn in range(MOST_TURNS):

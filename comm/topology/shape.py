@@ -182,7 +182,8 @@ class Topology:
             here, there = source // self.extents[0], target // self.extents[0]
             out, into = self._gateways(here, there)
             between = out >= 0
-            return np.where(between, 1 + (here != out) + (there != into), here != there).astype(np.int64)
+            found = np.where(between, 1 + (here != out) + (there != into), here != there)
+            return np.asarray(found, dtype=np.int64)
         steps = sum((np.abs(way) for way in self._torus(source, target)), np.zeros(len(source), np.int64))
         return np.maximum(steps - 1, 0)
 
