@@ -23,13 +23,13 @@ from ranksight.comm.replay.rounds import Rounds
 from ranksight.comm.replay.wires import Links, Wires, alone
 from ranksight.core.arrays import Array, Ints
 
-MOST_TURNS = 6
+MOST_TURNS = 4
 """How often a step is replayed again for when its messages are sent."""
 FEWEST_STEPS, MOST_STEPS = 3, 20
 """Steps that are settled; later ones share links as the last of these."""
 MOST_MESSAGES = 1 << 16
 """Messages of these steps together beyond which fewer are settled."""
-SETTLED = 1e-4
+SETTLED = 5e-4
 """Part of a step's time by which no rank ends it earlier or later when it is settled."""
 
 
