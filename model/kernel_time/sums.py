@@ -171,7 +171,8 @@ class Sums(Stored):
         good = good and self.points.ndim == 2 and self.points.shape[1] == self.terms.shape[1] and len(self.points) > 0
         good = good and self.measured.ndim == 2 and self.measured.shape[1] == len(self.points)
         good = good and self.error.shape == self.measured.shape and bool((self.points > 0).all())
-        good = good and 0 <= self.known < self.points.shape[1] and all(0 <= column < self.points.shape[1] for column in self.alone)
+        columns = range(self.points.shape[1])
+        good = good and self.known in columns and all(column in columns for column in self.alone)
         good = good and self.members.min() >= -1 and self.members.max() < len(self.terms)
         good = good and self.prior.shape == (len(self.members),) and bool(np.isfinite(self.prior).all())
         known = np.isfinite(self.measured)
@@ -256,8 +257,8 @@ def _fit(relative: Array, covariance: Array, real: Mask, prior: Array) -> _Fit:
     """Least squares of logarithms at terms that are `relative` (K, h, q, n) to what was measured, those that are `real`
     (h, q), under each covariance (K, s, n, n), with the logarithms of the odds of both, `prior` (s, h).
 
-    Gauss and Newton's iteration, from a sum to which all terms add alike. After each step the sum as a whole is moved to
-    where it meets the values best, which logarithms are linear in.
+    Gauss and Newton's iteration, from a sum to which all terms add alike. After each step the sum as a whole is moved
+    to where it meets the values best, which logarithms are linear in.
     """
     real = (real & relative.any(axis=3))[:, None]
     count, sizes = relative.shape[3], real.sum(axis=3)
