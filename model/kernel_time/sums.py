@@ -49,8 +49,6 @@ FAR = 40.0
 """Standard deviations from which on a normal law is on one side."""
 NORMAL = 1e6
 """Degrees of freedom at which Student's law is the normal one."""
-LEAST = 0.05
-"""Share of what was measured that a sum is at least, while it is sought."""
 
 
 def term(parameters: Sequence[str], factors: Mapping[str, Factor]) -> Term:
@@ -292,7 +290,7 @@ def _fit(relative: Array, covariance: Array, real: Mask, prior: Array) -> _Fit:
     score = np.where(usable, score, -np.inf)
     weight = np.exp(score - score.max(axis=(1, 2), keepdims=True))
     coefficients = np.maximum(coefficients, 0.0) * real
-    fitted = np.maximum((coefficients[..., None, :] @ scaled)[..., 0, :], LEAST)
+    fitted = np.maximum((coefficients[..., None, :] @ scaled)[..., 0, :], SINGULAR)
     spread = spread / (scale[..., :, None] * scale[..., None, :])
     weight = weight / weight.sum(axis=(1, 2), keepdims=True)
     at_sum = relative[:, None] / fitted[..., None, :]
