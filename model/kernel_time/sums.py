@@ -146,7 +146,7 @@ class Sums(Stored):
         distance, turn = beyond(*free), learned().turn
         middle, down, up = (np.empty((len(self.measured), count)) for _ in range(3))
         for rows, known, fit in self._fitted:
-            often = turn.probability(self._scatter(rows, known, fit))
+            often = turn.probability(self._scatter(fit))
             step = max(1, AT_ONCE // (len(rows) * len(cross) * len(self.members)))
             for first in range(0, count, step):
                 part = np.arange(count)[first : first + step]
@@ -158,11 +158,11 @@ class Sums(Stored):
                 middle[place], down[place], up[place] = _ends(straight, widened)
         return Quantity(middle, down, up).wider(unseen(*free))
 
-    def _scatter(self, rows: Index, known: Index, fit: _Fit) -> Array:
-        """Standard deviation (K,) of the logarithm of what was measured around its sum."""
+    def _scatter(self, fit: _Fit) -> Array:
+        """Standard deviation (K,) of the logarithm of what configurations scatter around their sum by, beyond the
+        errors of what was measured."""
         noise = np.tile(self._departures.noise**2, fit.weight.shape[1] // len(self._departures.noise))
-        share = (self.error / self.measured)[np.ix_(rows, known)]
-        return np.asarray(np.sqrt(np.median(share**2, axis=1) + fit.weight.sum(axis=2) @ noise))
+        return np.asarray(np.sqrt(fit.weight.sum(axis=2) @ noise))
 
     def _fits(self) -> bool:
         good = self.terms.ndim == 3 and self.terms.shape[2] == 3 and self.members.ndim == 2 and self.members.size > 0
