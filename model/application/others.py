@@ -185,7 +185,7 @@ def fit_others(
     if not parts:
         return None
     kernels = series.values[parts]
-    usual = np.nanmax(np.nanmedian(kernels, axis=2), axis=1)
+    usual = reduce(reduce(kernels, "median", axis=2), "max", axis=1)
     complete = np.where(np.isfinite(kernels), usual[:, None, None], 0.0).sum(axis=0) >= COMPLETE * usual.sum()
     rest = wall - np.nansum(kernels, axis=0) * factor[:, None] - messages[:, None]
     rest = np.where(complete, rest, np.nan)

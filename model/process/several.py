@@ -166,7 +166,8 @@ def products(points: Array, data: Data) -> Products:
             logs = data.logs[:, rows]
             one = np.where(measured, np.exp(logs.mean(axis=1, keepdims=True) - logs), 0.0)
             unit = np.where(np.isfinite(at[:, rows]), at[:, rows], 0.0)
-            factor = (unit / np.maximum(unit.max(axis=1, keepdims=True), 1e-300))[None] * one[:, None]
+            # Logarithms of values below one are negative.
+            factor = (unit / np.maximum(np.abs(unit).max(axis=1, keepdims=True), 1e-300))[None] * one[:, None]
             misfit = _misfit(one, factor, np.asarray(measured, dtype=np.float64))
             score += np.where(measured.sum(axis=1)[:, None] >= 3, misfit, 0.0)
         offered = _offered(m)
