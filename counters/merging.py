@@ -66,10 +66,10 @@ def notes_of(tables: Sequence[pd.DataFrame]) -> tuple[str, ...]:
         return ()
     rows = pd.concat(tables, keys=range(len(tables)), names=["run"]).reset_index("run")
     heavy = rows["mean"] >= HEAVY * rows.groupby(["run", "event"])["mean"].transform("sum")
-    rows = rows[heavy & (rows["mean"] > 0)].reset_index(drop=True)
+    rows = rows.loc[(heavy & (rows["mean"] > 0)).to_numpy()].reset_index(drop=True)
     if rows.empty:
         return ()
-    most = rows.loc[rows["deviation"].idxmax()]
+    most = rows.iloc[int(rows["deviation"].to_numpy().argmax())]
     runs = f" of {len(tables)} runs" if len(tables) > 1 else ""
     note = (
         f"events{runs} were counted in {rows['passes'].max()} passes; what all of them count differs between passes by "
