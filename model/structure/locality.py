@@ -282,12 +282,11 @@ def _capacities(misses: Array, parts: Array, sizes: Array) -> tuple[Array, Array
 def _predicted(
     capacity: Array, width: Array, sizes: Array, inputs: Array, asked: Array, mass: Array
 ) -> tuple[Array, Array, Array]:
-    """ln K (k, q) at `asked` (k, m), its deviation, and what runs say that do not agree with it, from ln K of the runs
-    (n, q) at `inputs` (n, m).
+    """ln K (k, q) at `asked` (k, m), its deviation, and ln K by the runs that do not agree with it.
 
-    K of a run is anywhere between two simulated capacities, of distance `width` (n, q).
-
-    A run whose K is smaller or larger than all of the `sizes` (c,), logarithms, is a bound to what others say.
+    From ln K (n, q) of the runs at `inputs` (n, m), which is anywhere between two simulated capacities, of distance
+    `width` (n, q). A run whose K is smaller or larger than all of the `sizes` (c,), logarithms, is a bound to that of
+    others.
     """
     growth, doubt = _growth(capacity, inputs, mass)  # (q, m), (q, m, m)
     step = asked[:, None] - inputs[None]  # (k, n, m)
