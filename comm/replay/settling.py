@@ -20,7 +20,7 @@ from ranksight.comm.replay.deliver import Exchange
 from ranksight.comm.replay.machine import Machine
 from ranksight.comm.replay.program import Program
 from ranksight.comm.replay.rounds import Rounds
-from ranksight.comm.replay.wires import Links, Wires, alone
+from ranksight.comm.replay.wires import Links, Wires, unshared
 from ranksight.core.arrays import Array, Ints
 
 MOST_TURNS = 4
@@ -45,7 +45,7 @@ class Settling(Machine):
         collectives: Mapping[int, Rounds],
     ) -> None:
         super().__init__(program, list(channels), dict(collectives), False)
-        each = [alone(fabric, one.source, one.target, one.size, nodes) for one in program.channels]
+        each = [unshared(fabric, one.source, one.target, one.size, nodes) for one in program.channels]
         # Those of a step, and those of the step before that may be under way still.
         twice = {one.name: np.concatenate(2 * [getattr(costs, one.name) for costs in each]) for one in fields(Wires)}
         self.both = Wires(**twice)

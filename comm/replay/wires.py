@@ -45,12 +45,12 @@ def wires(fabric: Fabric, source: Ints, target: Ints, size: Array, nodes: Ints) 
 
     `nodes` (P,): node of each rank.
     """
-    costs = alone(fabric, source, target, size, nodes)
+    costs = unshared(fabric, source, target, size, nodes)
     # Links are shared from when the first byte arrives.
     return replace(costs, wire=costs.wire + Links.of(fabric, costs, nodes).longer(costs.latency + costs.before))
 
 
-def alone(fabric: Fabric, source: Ints, target: Ints, size: Array, nodes: Ints) -> Wires:
+def unshared(fabric: Fabric, source: Ints, target: Ints, size: Array, nodes: Ints) -> Wires:
     """The same where no other message is on their links."""
     here, there = nodes[source], nodes[target]
     apart = here != there
@@ -96,7 +96,7 @@ class Links:
 
     @classmethod
     def of(cls, fabric: Fabric, costs: Wires, nodes: Ints) -> Links:
-        """Those of messages that cost so much :func:`alone`."""
+        """Those of messages that cost so much :func:`unshared`."""
         here, there, size = nodes[costs.source], nodes[costs.target], costs.size
         if not len(size):
             nothing = np.zeros(0)

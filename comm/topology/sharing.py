@@ -48,8 +48,8 @@ def fair_rates(routes: Routes, limit: Array, part: Array | None = None) -> Array
             done[message[busiest]] = True
             rate[done] = of[done]
         ends = done[message]
-        taken = (rate * part)[message[ends]] * load[ends]
-        left = np.maximum(left - np.bincount(link[ends], weights=taken, minlength=len(left)), 0.0)
+        consumed = (rate * part)[message[ends]] * load[ends]
+        left = np.maximum(left - np.bincount(link[ends], weights=consumed, minlength=len(left)), 0.0)
         message, link, load = message[~ends], link[~ends], load[~ends]
     return np.asarray(rate * part)
 
@@ -75,8 +75,8 @@ def shared_seconds(
         np.minimum.at(first, group[sent], begin[sent])
         apart = group[routes.message] * len(routes.capacity) + routes.link
         of, link = np.unique(apart, return_inverse=True)
-        alone = Routes(routes.message, link.reshape(-1), routes.capacity[of % len(routes.capacity)], routes.load)
-        seconds = _flow(alone, volume, limit, np.where(sent, begin - first[group], 0.0), part)
+        separate = Routes(routes.message, link.reshape(-1), routes.capacity[of % len(routes.capacity)], routes.load)
+        seconds = _flow(separate, volume, limit, np.where(sent, begin - first[group], 0.0), part)
     return seconds
 
 

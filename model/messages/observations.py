@@ -127,9 +127,9 @@ def _calls(
     kind: CommunicatorSize, kinds: list[CommunicatorSize], tables: Mapping[int, pd.DataFrame], ranks: Mapping[int, int]
 ) -> float:
     """Calls of a rank in communicators of a kind, where no other kind has as many ranks; 1 where none is such."""
-    alone = [place for place in tables if len(_coincide(kind, kinds, ranks[place])) == 1]
-    each = [tables[place].loc[tables[place]["comm_size"] == kind.at(ranks[place]), "count"] for place in alone]
-    found = [float(count.sum()) / ranks[place] for place, count in zip(alone, each, strict=True)]
+    single = [place for place in tables if len(_coincide(kind, kinds, ranks[place])) == 1]
+    each = [tables[place].loc[tables[place]["comm_size"] == kind.at(ranks[place]), "count"] for place in single]
+    found = [float(count.sum()) / ranks[place] for place, count in zip(single, each, strict=True)]
     return float(np.mean(found)) if found and np.mean(found) > 0 else 1.0
 
 
