@@ -116,7 +116,7 @@ def _assembled(experiment: Experiment, settings: dict[str, Any], args: argparse.
     from ranksight.cli._progress import fitting
     from ranksight.cli._saying import say_first
     from ranksight.model.fit import assemble
-    from ranksight.model.stages.statement import assumed_platform, domains_of, stated_of
+    from ranksight.model.stages.measuring import assumed_platform, domains_of, stated_of
     from ranksight.platforms import load
 
     metrics = args.metric or None

@@ -152,7 +152,7 @@ def _open(path: Path) -> tuple[Model, Experiment | None]:
 
     if path.is_dir():
         from ranksight.model.fit import assemble
-        from ranksight.model.stages.statement import assumed_platform
+        from ranksight.model.stages.measuring import assumed_platform
 
         experiment = read(path)
         return assemble(experiment, platform=assumed_platform(experiment))[0], experiment

@@ -11,9 +11,8 @@ from ranksight.core.experiment import Experiment, read
 from ranksight.core.leftout import warning
 from ranksight.core.registry import Registry
 from ranksight.core.run import TOTAL
-from ranksight.model.application.agreement import find_agreement
+from ranksight.model.application.agreement import find_agreement, message_series
 from ranksight.model.application.bulk_synchronous import Application
-from ranksight.model.application.message_series import message_series
 from ranksight.model.fitted_model import Model
 from ranksight.model.fitting.varied import fit_varied
 from ranksight.model.predicting import Remarks
@@ -25,17 +24,19 @@ from ranksight.model.stages.equating import (
     clock_machine,
     effective,
     learn_equation,
+    learn_others,
+    price_messages,
     scale_samples,
     weigh_inside,
 )
 from ranksight.model.stages.growing import Growth, learn_growth, shares_of
-from ranksight.model.stages.measuring import Measured, measure
-from ranksight.model.stages.pricing import learn_others, price_messages
-from ranksight.model.stages.statement import (
+from ranksight.model.stages.measuring import (
+    Measured,
     Settings,
     Statement,
     assumed_platform,
     domains_of,
+    measure,
     stated_of,
 )
 from ranksight.model.structure.coordinates import Coordinates
@@ -157,12 +158,12 @@ def fit(
         How what a kernel sends grows, such as ``{"halo": "size^2"}`` (:mod:`ranksight.model.structure.stated`).
     clock : float, optional
         Cycles a second of runs that counted cycles and measured no time, in Hz
-        (:mod:`ranksight.model.resource.cycle_times`); the platform's when not given.
+        (:mod:`ranksight.model.resource.clock`); the platform's when not given.
     all_kernels : bool
         Keep every kernel; otherwise those that are too small to matter are summed into one
         (:mod:`ranksight.model.series.folding`).
     **settings
-        See :class:`ranksight.model.stages.statement.Settings`.
+        See :class:`ranksight.model.stages.measuring.Settings`.
 
     Examples
     --------

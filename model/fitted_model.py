@@ -14,16 +14,15 @@ from ranksight.core.errors import InputError
 from ranksight.core.html import drawn
 from ranksight.core.log import log
 from ranksight.core.units import counted
-from ranksight.model.answering import answer
-from ranksight.model.fitting.ties import along_ties
+from ranksight.model.fitting.abstaining import along_ties
 from ranksight.model.function_table import function_table, html
 from ranksight.model.messages.table import MessageTable
 from ranksight.model.modelfile import read, understanding, write
 from ranksight.model.notes import notes
 from ranksight.model.predicting import Learned
-from ranksight.model.prediction import Prediction
+from ranksight.model.prediction import Prediction, answer
 from ranksight.model.questions import combinations
-from ranksight.model.resource.cycle_times import Timed, untimed
+from ranksight.model.resource.clock import Timed, untimed
 from ranksight.model.selecting import selected
 from ranksight.model.structure.wholeunits import Staircase
 

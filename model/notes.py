@@ -11,7 +11,7 @@ from ranksight.core.experiment import WHOLE
 from ranksight.core.mpi import communicates
 from ranksight.core.units import some_of
 from ranksight.model.fitting.iterations import iterated
-from ranksight.model.resource.contradiction import notes_of
+from ranksight.model.resource.counters import notes_of
 from ranksight.model.series.computation import RANKS, THREADS, WORK_PER_RANK, cores
 
 if TYPE_CHECKING:

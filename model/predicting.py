@@ -16,10 +16,9 @@ from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE
 from ranksight.core.metrics import metric
 from ranksight.model.application import whole
-from ranksight.model.application.agreement import Agreement, operations_summed, remark
+from ranksight.model.application.agreement import Agreement, operations_summed, remark, with_doubts
 from ranksight.model.application.breakdown import Breakdown, Refined
 from ranksight.model.application.bulk_synchronous import Application
-from ranksight.model.application.doubts import with_doubts
 from ranksight.model.application.program_time import program_time
 from ranksight.model.application.runs import Anchor
 from ranksight.model.energy.stored import Energy
@@ -28,7 +27,7 @@ from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.plaindata import Stored, plain, reading
 from ranksight.model.quantity import CENTRAL
 from ranksight.model.questions import whole_ranks
-from ranksight.model.resource.cycle_times import Clock
+from ranksight.model.resource.clock import Clock
 from ranksight.model.series.folding import Selection
 from ranksight.model.structure.coordinates import Coordinates
 from ranksight.model.structure.functions import Functions

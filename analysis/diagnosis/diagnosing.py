@@ -32,7 +32,7 @@ from ranksight.core import html
 from ranksight.core.arrays import Array, Mask, ratio
 from ranksight.core.errors import InputError, nearest
 from ranksight.core.units import counted, finite, format_si, in_words
-from ranksight.model.application.equation_terms import TERMS, EquationTerms
+from ranksight.model.application.breakdown import TERMS, EquationTerms
 from ranksight.model.plaindata import plain
 from ranksight.model.process.shown import BEYOND
 from ranksight.model.questions import NO_CLOCK, above_zero, whole_ranks
@@ -268,7 +268,7 @@ class Diagnosis:
     def terms(self) -> pd.DataFrame:
         """CPI_exec, BF_mem and clock of each kernel and T_others, with intervals, over the line to the target where
         the model has ranks, else at the configurations asked for; columns
-        :data:`ranksight.model.application.equation_terms.TERMS`."""
+        :data:`ranksight.model.application.breakdown.TERMS`."""
         asked = self.line if "ranks" in self.model.parameters else self.evidence
         broken = asked.broken
         kernels = self.only if self.only else broken.terms.kernels

@@ -20,9 +20,8 @@ from ranksight.comm.topology.shape import Topology
 from ranksight.core.arrays import Array, Mask
 from ranksight.core.errors import InputError
 from ranksight.model.application.balance import Balance
-from ranksight.model.application.breakdown import Refined
+from ranksight.model.application.breakdown import Refined, Terms, terms_of
 from ranksight.model.application.communication import Communication
-from ranksight.model.application.equation_terms import Terms, terms_of
 from ranksight.model.application.imbalances import Imbalances
 from ranksight.model.application.moved import Moved
 from ranksight.model.application.network import Network
@@ -30,11 +29,10 @@ from ranksight.model.application.node import Node
 from ranksight.model.application.others import Others
 from ranksight.model.application.runs import NO_RUNS, Runs
 from ranksight.model.kernel_time.counted import Counted
-from ranksight.model.laws.asked import Asked
-from ranksight.model.laws.fits import Fits
 from ranksight.model.laws.law import BANDWIDTH, CACHE, CONSTANT_CPI, COUNTED, FUNCTION, MESSAGES
 from ranksight.model.laws.stacking import PRIOR, Weights
 from ranksight.model.laws.together import Laws, methods
+from ranksight.model.laws.view import Asked, Fits
 from ranksight.model.plaindata import Part, Stored
 from ranksight.model.resource.equation import LEVELS, Resources
 from ranksight.model.series.computation import PROGRAM, cores

@@ -13,11 +13,11 @@ from ranksight.core.arrays import Array
 from ranksight.core.columns import Columns
 from ranksight.core.experiment import ALL_RANKS, WHOLE, Experiment
 from ranksight.core.idle import working
+from ranksight.model.application.agreement import message_series, message_tables
 from ranksight.model.application.balance import fit_balance
 from ranksight.model.application.bulk_synchronous import Application
 from ranksight.model.application.communication import Communication
 from ranksight.model.application.fit_imbalances import fit_imbalances
-from ranksight.model.application.message_series import message_series, message_tables
 from ranksight.model.application.network import Network
 from ranksight.model.application.node import Node
 from ranksight.model.fitting.varied import fit_varied

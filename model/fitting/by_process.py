@@ -21,7 +21,7 @@ from ranksight.model.process.posterior import Process
 from ranksight.model.process.prevalence import learned
 from ranksight.model.process.several import CHOSEN
 from ranksight.model.process.shown import BEYOND, shown
-from ranksight.model.search.gridterms import primes_of
+from ranksight.model.search.terms import primes_of
 from ranksight.model.series.domains import Domains
 from ranksight.model.series.noise import Location, behaviours, judge
 from ranksight.model.series.reducing import Series

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from ranksight.core.arrays import Array, Index, Mask
 from ranksight.model.fitting.fitted import Fitted
-from ranksight.model.search.gridterms import primes_of
 from ranksight.model.search.screening import Found
+from ranksight.model.search.terms import primes_of
 from ranksight.model.series.noise import Location, judge
 from ranksight.model.series.reducing import Series
 from ranksight.model.uncertainty import forecast

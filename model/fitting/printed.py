@@ -17,7 +17,7 @@ from ranksight.core.arrays import Array, Index, Mask
 from ranksight.core.metrics import metric
 from ranksight.core.units import some_of
 from ranksight.model.search.terms import values, write_term
-from ranksight.model.series.keyed import Keyed
+from ranksight.model.series.reducing import Keyed
 
 if TYPE_CHECKING:
     from ranksight.model.process.posterior import Process

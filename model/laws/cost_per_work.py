@@ -9,9 +9,8 @@ import numpy as np
 from ranksight.model.kernel_time.composition import Caches
 from ranksight.model.kernel_time.counted import COUNTS, Counted
 from ranksight.model.kernel_time.learn_counted import learn_counted
-from ranksight.model.laws.asked import Asked
 from ranksight.model.laws.law import COST, LAWS, Law, LawTimes
-from ranksight.model.laws.view import View
+from ranksight.model.laws.view import Asked, View
 
 
 class CostPerWork(Law):

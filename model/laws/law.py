@@ -24,8 +24,7 @@ from ranksight.core.units import some_of
 from ranksight.model.quantity import Quantity
 
 if TYPE_CHECKING:
-    from ranksight.model.laws.asked import Asked
-    from ranksight.model.laws.view import View
+    from ranksight.model.laws.view import Asked, View
 
 FUNCTION, COST, COUNTED, CONSTANT_CPI = "function of time", "cost per work", "counted equation", "constant CPI"
 BANDWIDTH, CACHE, MESSAGES, FITTED = "shared bandwidth", "shared cache", "messages", "fitted equation"

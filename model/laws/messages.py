@@ -21,9 +21,8 @@ from ranksight.core.experiment import WHOLE
 from ranksight.model.kernel_time.learn_counted import located
 from ranksight.model.kernel_time.sums import Sums, fit_sums, forms, term
 from ranksight.model.kernel_time.work_per_rank import work_per_rank
-from ranksight.model.laws.asked import Asked
 from ranksight.model.laws.law import LAWS, MESSAGES, Law, LawTimes
-from ranksight.model.laws.view import View
+from ranksight.model.laws.view import Asked, View
 from ranksight.model.plaindata import Stored
 from ranksight.model.priors import RARE_TERM, REPEATED
 from ranksight.model.quantity import Quantity

@@ -8,10 +8,9 @@ from typing import ClassVar
 import numpy as np
 
 from ranksight.core.arrays import Mask
-from ranksight.model.laws.asked import Asked
 from ranksight.model.laws.law import BANDWIDTH, CACHE, LAWS, Law, LawTimes
 from ranksight.model.laws.together import BUSY
-from ranksight.model.laws.view import View
+from ranksight.model.laws.view import Asked, View
 from ranksight.model.series.sampling import means_of_samples
 from ranksight.model.sharing.demand import Demand, loads_of
 from ranksight.model.sharing.fit_sharing import fit_sharing

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from ranksight.model.laws.asked import Asked
 from ranksight.model.laws.law import CACHE, LAWS, Law, LawTimes
 from ranksight.model.laws.shared_bandwidth import of_shared
-from ranksight.model.laws.view import View
+from ranksight.model.laws.view import Asked, View
 from ranksight.model.series.domains import Domains
 from ranksight.model.series.sampling import means_of_samples
 from ranksight.model.sharing.demand import Demand, shared_cache

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from ranksight.core.arrays import Array, Mask
 from ranksight.core.log import log
 from ranksight.core.units import some_of
-from ranksight.model.laws.asked import Asked
 from ranksight.model.laws.law import FUNCTION, LAWS, LawTimes
 from ranksight.model.laws.stacking import Weights, mix, places
+from ranksight.model.laws.view import Asked
 from ranksight.model.priors import SHOWN, VAGUE
 from ranksight.model.quantity import Quantity
 from ranksight.model.resource.equation import LEVELS

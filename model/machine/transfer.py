@@ -30,7 +30,7 @@ from ranksight.model.fitted_model import Model
 from ranksight.model.kernel_time.composition import Caches
 from ranksight.model.kernel_time.counted import BEYOND_L1, WAITING, Counted
 from ranksight.model.kernel_time.perwork import PerWork
-from ranksight.model.laws.fits import Fits
+from ranksight.model.laws.view import Fits
 from ranksight.model.priors import UNDIVIDED
 from ranksight.model.resource.equation import Machine
 from ranksight.model.series.domains import Domains

@@ -12,14 +12,13 @@ from ranksight.core.experiment import WHOLE
 from ranksight.core.log import log
 from ranksight.core.run import INCLUSIVE
 from ranksight.model.application import whole
-from ranksight.model.application.message_series import message_series
+from ranksight.model.application.agreement import message_series
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.fitting.varied import fit_varied
 from ranksight.model.series.computation import cores
 from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
-from ranksight.model.stages.measuring import Measured
-from ranksight.model.stages.statement import Statement
+from ranksight.model.stages.measuring import Measured, Statement
 from ranksight.model.structure.functions import Functions
 from ranksight.model.structure.locality import learn_locality
 from ranksight.model.structure.stated import BYTES, Stated

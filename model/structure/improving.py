@@ -7,7 +7,7 @@ from collections.abc import Collection
 from ranksight.core.arrays import Array
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.plaindata import Stored
-from ranksight.model.series.keyed import Keyed
+from ranksight.model.series.reducing import Keyed
 from ranksight.model.uncertainty.forecast import Forecast
 
 Key = tuple[str, str]

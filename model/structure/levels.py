@@ -20,8 +20,7 @@ from ranksight.core.arrays import Array, Index, Mask, ratio
 from ranksight.model.fitting.fit_series import fit_series
 from ranksight.model.fitting.fitted import Fitted, between_jobs
 from ranksight.model.quantity import TAIL
-from ranksight.model.search.gridterms import DIVIDING
-from ranksight.model.search.terms import values
+from ranksight.model.search.terms import DIVIDING, values
 from ranksight.model.series.poisson import HALF
 from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce

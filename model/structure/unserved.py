@@ -21,8 +21,7 @@ import numpy as np
 from ranksight.core.arrays import Array
 from ranksight.core.experiment import WHOLE
 from ranksight.model.plaindata import Stored
-from ranksight.model.series.keyed import Keyed
-from ranksight.model.series.reducing import Series
+from ranksight.model.series.reducing import Keyed, Series
 from ranksight.model.series.reduction import reduce
 from ranksight.model.structure.levels import SERVED, whole_of
 from ranksight.model.uncertainty import forecast

@@ -12,9 +12,8 @@ from typing import ClassVar
 import numpy as np
 
 from ranksight.core.arrays import Array
-from ranksight.model.laws.asked import Asked
 from ranksight.model.laws.law import LAWS, Law, LawTimes
-from ranksight.model.laws.view import View
+from ranksight.model.laws.view import Asked, View
 from ranksight.model.plaindata import Stored
 from ranksight.model.quantity import Quantity
 

@@ -7,11 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ranksight.model.laws.asked import Asked
-from ranksight.model.laws.fits import Fits
 from ranksight.model.laws.law import CONSTANT_CPI, COST, COUNTED, FUNCTION, LawTimes, code_of
 from ranksight.model.laws.stacking import Weights
 from ranksight.model.laws.together import VAGUE, Laws
+from ranksight.model.laws.view import Asked, Fits
 from ranksight.model.quantity import Quantity
 from ranksight.model.resource.equation import LEVELS
 from ranksight.model.uncertainty.forecast import Forecast

@@ -10,8 +10,7 @@ import pytest
 from ranksight.core.errors import InputError
 from ranksight.model.series.noise import judge, locate, moderate
 from ranksight.model.series.reducing import Series
-from ranksight.model.series.reduction import reduce
-from ranksight.model.series.repetitions import LAWS, law, likelihoods
+from ranksight.model.series.reduction import LAWS, law, likelihoods, reduce
 
 
 @pytest.mark.parametrize("size", [3, 4])

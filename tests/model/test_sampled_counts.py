@@ -20,7 +20,7 @@ from ranksight.model.application.balance import fit_balance
 from ranksight.model.fitted_model import Model
 from ranksight.model.fitting.varied import fit_varied
 from ranksight.model.resource.clock import measured_clock
-from ranksight.model.resource.contradiction import contradictions
+from ranksight.model.resource.counters import contradictions
 from ranksight.model.series.poisson import HALF, expected, located
 from ranksight.model.series.reducing import Series, series_from_experiment
 from ranksight.model.structure.functions import find_minor

@@ -14,7 +14,7 @@ import pytest
 from ranksight import fit
 from ranksight.core.experiment import Experiment, Run
 from ranksight.model.fit import STAGES, Records
-from ranksight.model.stages.statement import Statement
+from ranksight.model.stages.measuring import Statement
 
 MODEL = Path(__file__).resolve().parents[2] / "model"
 PASSED = 96

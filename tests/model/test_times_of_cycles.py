@@ -17,7 +17,7 @@ from ranksight.core.experiment import WHOLE, Experiment, Run, read
 from ranksight.model.fit import fit
 from ranksight.model.fitted_model import Model
 from ranksight.model.priors import PLATFORM_CLOCK
-from ranksight.model.resource.cycle_times import Clock, Timed, untimed
+from ranksight.model.resource.clock import Clock, Timed, untimed
 from ranksight.platforms import load
 
 RANKS = (1, 2, 4, 8, 16)
