@@ -177,10 +177,6 @@ def figures(tasks: Sequence[Task], answers: Sequence[Answer], trivial: Sequence[
     ]
 
 
-def _no_breaks(points: Array, location: Any, *rest: Any) -> Any:
-    return np.full(len(location.values), np.nan)
-
-
 def _usual_pace(discrepancy: Array, *rest: Any) -> Array:
     return np.ones(len(discrepancy))
 
@@ -234,7 +230,6 @@ OF_COUNTS: dict[str, Stage] = {
     "cost of terms that cancel": {"search.screening.cancelling": lambda *given: 0.0},
     "cost of negative coefficients": {"priors.NEGATIVE": 0.0},
     "cost of growth unseen": {"priors.GROWTH_UNSEEN": 0.0},
-    "changepoints within the range": {"fitting.fit_series.find_breaks": _no_breaks},
     "rounding of blocks": {
         "uncertainty.blocks.rounding": lambda points, location, *rest: np.zeros(len(location.values))
     },

@@ -29,7 +29,6 @@ class Searched:
 
     found: Found
     drift: Array  # (s, m, 2): how far series may leave their functions along each parameter, downwards and upwards
-    breaks: Array  # (s,): changepoints within the range; NaN without one
     pace: Array  # (s,)
     """How much faster than usual series leave their functions (:func:`ranksight.model.uncertainty.drift.pace`)."""
 
@@ -46,11 +45,10 @@ def stacked(arrays: Iterable[NDArray[Any]], name: str) -> NDArray[Any]:
 
 def joined(parts: list[Searched], order: Index) -> Searched:
     """Parts of the search, over the same terms, together."""
-    rest = (np.concatenate([getattr(part, name) for part in parts])[order] for name in ("drift", "breaks", "pace"))
-    drift, broken, pace = rest
+    drift, pace = (np.concatenate([getattr(part, name) for part in parts])[order] for name in ("drift", "pace"))
     names = [name for name in Found.__dataclass_fields__ if name != "basis"]
     arrays = {name: stacked((getattr(part.found, name) for part in parts), name)[order] for name in names}
-    return Searched(Found(basis=parts[0].found.basis, **arrays), drift, broken, pace)
+    return Searched(Found(basis=parts[0].found.basis, **arrays), drift, pace)
 
 
 def fitted_from(series: Series, label: str, location: Location, positive: Mask, searched: Searched) -> Fitted:

@@ -39,7 +39,6 @@ class Search(TypedDict, total=False):
     space: str | Offer
     over_repetitions: str
     intervals: bool
-    segments: bool
     iterations: str | None
     grid: Mapping[int, float] | None
     jobs: int
