@@ -214,7 +214,7 @@ Stage = Mapping[str, Any]
 OF_TIMES: dict[str, Stage] = {
     "outliers among repetitions": {"series.noise.without_outliers": lambda values: values},
     "runs that may be odd": _table(lambda: replace(learned(), kinds=np.array([0.0, -np.inf, -np.inf]))),
-    "changepoints": {"fitting.by_process.changepoints": lambda x, data, *rest: np.full(len(data.logs), np.nan)},
+    "changepoints": {"fitting.outcome.changepoints": lambda x, data, *rest: np.full(len(data.logs), np.nan)},
     "turns beyond the runs": _table(lambda: replace(learned(), turn=Turn(0.0, 0.0, 0.0, 0.0))),
     "local departures": _table(lambda: _without_part("local")),
     "changes of slope": _table(lambda: _without_part("slope")),

@@ -17,19 +17,21 @@ from ranksight.model.fitted_model import Model
 from ranksight.model.fitting.varied import fit_varied
 from ranksight.model.predicting import Remarks
 from ranksight.model.resource.equation import Machine
-from ranksight.model.series.domains import Domains
+from ranksight.model.series.domains import NOT_DESCRIBED, Domains
 from ranksight.model.series.reducing import Series
-from ranksight.model.stages.equating import (
+from ranksight.model.stages.learning import (
     Clocked,
+    Growth,
     clock_machine,
     effective,
     learn_equation,
+    learn_growth,
     learn_others,
     price_messages,
     scale_samples,
+    shares_of,
     weigh_inside,
 )
-from ranksight.model.stages.growing import Growth, learn_growth, shares_of
 from ranksight.model.stages.measuring import (
     Measured,
     Settings,
@@ -39,10 +41,10 @@ from ranksight.model.stages.measuring import (
     measure,
     stated_of,
 )
-from ranksight.model.structure.coordinates import Coordinates
+from ranksight.model.structure.coordinates import AS_MEASURED, Coordinates
 from ranksight.model.structure.functions import Functions
 from ranksight.model.structure.neighbourfit import dimensions_of
-from ranksight.model.structure.wholeunits import WholeUnits
+from ranksight.model.structure.wholeunits import NO_UNITS, WholeUnits
 from ranksight.platforms import Platform, load
 from ranksight.platforms.writing import dumps
 
@@ -204,9 +206,9 @@ def assemble(
     metrics: Sequence[str] | None = None,
     *,
     platform: Platform | None = None,
-    domains: Domains | None = None,
-    units: WholeUnits | None = None,
-    coordinates: Coordinates | None = None,
+    domains: Domains = NOT_DESCRIBED,
+    units: WholeUnits = NO_UNITS,
+    coordinates: Coordinates = AS_MEASURED,
     volumes: Sequence[str] = (),
     clock: float | None = None,
     all_kernels: bool = False,
@@ -221,7 +223,7 @@ def assemble(
     messages have no time; without domains times grow on as they did. The series are those that functions were fitted
     to.
     """
-    experiment = experiment if coordinates is None else coordinates.view(experiment)
+    experiment = coordinates.view(experiment)
     settings.setdefault("grid", dimensions_of(experiment))
     over_ranks = settings.pop("over_ranks", None)
     statement = Statement(

@@ -175,13 +175,14 @@ class Model(Learned):
 
         Where parameters are computed from those of the runs, values of either are taken.
         """
-        if self.coordinates is not None:
-            return self.coordinates.combinations(self.training, values)
-        return combinations(self.parameters, self.training, values)
+        of_runs = self.coordinates.of_runs(values)
+        if of_runs is None:
+            return combinations(self.parameters, self.training, values)
+        return self.coordinates.points(of_runs)
 
     def of_runs(self, values: Mapping[str, float | Sequence[float]]) -> Array | None:
         """The same in the parameters of the runs; None where these are the model's, or computed ones are asked for."""
-        return None if self.coordinates is None else self.coordinates.of_runs(values)
+        return self.coordinates.of_runs(values)
 
     def view(self, experiment: Experiment) -> Experiment:
         """An experiment of the same command over the parameters of the model; see :meth:`Coordinates.view`.
@@ -189,7 +190,7 @@ class Model(Learned):
         Where the model's times are cycles over a clock, so are those of an experiment that measured none; kernels that
         are one in the model are one there.
         """
-        experiment = experiment if self.coordinates is None else self.coordinates.view(experiment)
+        experiment = self.coordinates.view(experiment)
         if self.clock is not None and untimed(experiment):
             experiment = Timed.of(experiment, self.clock)
         return self.selection.view(experiment)

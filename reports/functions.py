@@ -120,7 +120,7 @@ def _from_laws(model: Model, which: Iterable[int]) -> dict[int, float]:
 def _two_values(model: Model, i: int) -> str:
     """What is missing where function `i` is one at each of two values of a parameter; empty elsewhere."""
     levels = model.functions.levels
-    if levels is None or not levels.differs(i) or model.functions.formula(i) != levels.formula(i):
+    if not levels or not levels.differs(i) or model.functions.formula(i) != levels.formula(i):
         return ""
     low, high = map(in_full, levels.levels)
     return f"two values of {levels.parameter} ({low}, {high}): no growth law in {levels.parameter}; measure a third"

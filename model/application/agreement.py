@@ -293,7 +293,7 @@ def with_doubts(
     """
     at = functions.fitted.parameters.index("ranks")
     # Their intervals hold what each rule would send.
-    lawful = {key for law in (functions.neighbours, functions.laws) if law is not None for key in law.keys}
+    lawful = {key for law in (functions.neighbours, functions.laws) for key in law.keys}
     rows = {key: row for key, row in functions.rows.items() if key[1] in BY_PARTNERS and key not in lawful}
     status, reason = predicted.status.copy(), predicted.reason.astype(object)
 

@@ -13,17 +13,16 @@ from ranksight.core.log import progress
 from ranksight.core.metrics import Kind
 from ranksight.core.onethread import one_thread
 from ranksight.model import priors
-from ranksight.model.fitting.by_process import by_process, fitted_by_process
 from ranksight.model.fitting.fitted import Fitted, is_positive
 from ranksight.model.fitting.iterations import hidden_slope, lines
-from ranksight.model.fitting.outcome import Searched, fitted_from, joined
+from ranksight.model.fitting.outcome import Searched, by_process, fitted_by_process, fitted_from, joined
 from ranksight.model.search import shrinkage
 from ranksight.model.search.crosswise import LINE, Crossed
 from ranksight.model.search.offer import Offer
 from ranksight.model.search.problem import Problem
 from ranksight.model.search.screening import Screened, evidence, keep
 from ranksight.model.series import noise
-from ranksight.model.series.domains import Domains
+from ranksight.model.series.domains import NOT_DESCRIBED, Domains
 from ranksight.model.series.noise import Location
 from ranksight.model.series.reducing import Series
 from ranksight.model.spaces import SPACES
@@ -54,7 +53,7 @@ def fit_series(
     intervals: bool = True,
     iterations: str | None = None,
     grid: Mapping[int, float] | None = None,
-    domains: Domains | None = None,
+    domains: Domains = NOT_DESCRIBED,
     jobs: int = 1,
     dask: str | None = None,
 ) -> Fitted:

@@ -29,7 +29,7 @@ class CostPerWork(Law):
         """Rates of all kernels. A cost per unit of work that nobody counted is a function of the parameters, which is
         a law already."""
         series, platform, machine = view.series, view.platform, view.machine
-        if view.domains is None and set(COUNTS).isdisjoint(series.metrics):
+        if not view.domains and set(COUNTS).isdisjoint(series.metrics):
             return None
         latencies = None if machine is None else np.array(machine.latencies)
         return learn_counted(

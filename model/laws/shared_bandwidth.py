@@ -37,11 +37,11 @@ class SharedBandwidth(Law):
     def fit(self, view: View) -> Sharing | None:
         """What kernels need of memory, by their counted traffic, otherwise by the loads that memory served."""
         domains, platform = view.domains, view.platform
-        if domains is None:
+        if not domains:
             return None
         over_ranks = means_of_samples(view.readings.experiment)
         sharing = fit_sharing(view.readings, domains, view.units, None, over_ranks, **view.settings)
-        if sharing is None and platform is not None and domains.domain is not None:
+        if sharing is None and platform is not None and domains.limited:
             lines = Demand.on_memory(platform)
             sharing = fit_sharing(view.readings, domains, view.units, lines, over_ranks, **view.settings)
         return sharing

@@ -30,16 +30,17 @@ from ranksight.model.laws.law import (
     part_of,
     refused,
     registered,
+    storable,
 )
 from ranksight.model.plaindata import Part, plain, reading
 from ranksight.model.quantity import Quantity
 from ranksight.model.resource.equation import Machine, Parts, Resources
 from ranksight.model.resource.sampled_times import Sampled, settle
-from ranksight.model.series.domains import Domains
+from ranksight.model.series.domains import NOT_DESCRIBED, Domains
 from ranksight.model.series.reducing import Series, series_from_experiment
 from ranksight.model.series.reduction import reduce
 from ranksight.model.sharing.readings import Readings
-from ranksight.model.structure.wholeunits import WholeUnits
+from ranksight.model.structure.wholeunits import NO_UNITS, WholeUnits
 from ranksight.model.uncertainty.forecast import Forecast
 
 
@@ -128,10 +129,10 @@ class View:
     sampled: Sampled  # its series, means over ranks, and the samples behind them
     platform: Any  # a :class:`ranksight.platforms.Platform`; None where none is known
     machine: Machine | None  # the platform at the clock that the runs had
-    domains: Domains | None  # memory domains of a node, and how ranks were placed
-    units: WholeUnits | None = None  # whole units that the work comes in
-    slowest: Mapping[str, Array] | None = None
-    """mapping of kernel to (n,), or None: slowest over mean rank of the uneven kernels, where times are those of the
+    domains: Domains  # memory domains of a node, and how ranks were placed
+    units: WholeUnits = NO_UNITS  # whole units that the work comes in
+    slowest: Mapping[str, Array] = field(default_factory=dict)
+    """mapping of kernel to (n,): slowest over mean rank of the uneven kernels, where times are those of the
     slowest rank and cycles are means."""
     settings: Mapping[str, Any] = field(default_factory=dict)
     """Of :func:`ranksight.model.fitting.fit_series.fit_series`."""
@@ -139,7 +140,7 @@ class View:
     _learned: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
-    def of(cls, experiment: Experiment, platform: Any = None, domains: Domains | None = None) -> View:
+    def of(cls, experiment: Experiment, platform: Any = None, domains: Domains = NOT_DESCRIBED) -> View:
         """The view of an experiment as it was measured, on a :class:`ranksight.platforms.Platform` or an unknown
         machine."""
         sampled = settle(experiment, series_from_experiment(experiment))
@@ -176,6 +177,7 @@ class View:
                         raise refused(name, "what it learned is not of the class that its 'kind' names")
                     if self.kernels:
                         claims(name, result, self.kernels)
+                    storable(name, law, result)
             self._learned[part] = result
         return self._learned[part]
 
@@ -188,7 +190,7 @@ class View:
         """The view of the configurations `keep` (n,) and of some kernels, of which nothing was learned yet."""
         series = self.series
         samples = {kernel: values[keep] for kernel, values in self.sampled.samples.items()}
-        slowest = None if self.slowest is None else {name: values[keep] for name, values in self.slowest.items()}
+        slowest = {name: values[keep] for name, values in self.slowest.items()}
         part = series.select(np.isin(np.array(series.kernels, dtype=object), (*kernels, WHOLE))).at(keep)
         part = part.select(np.flatnonzero(np.isfinite(part.values).any(axis=(1, 2))))
         readings = self.readings.among(series.points[keep])

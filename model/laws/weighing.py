@@ -124,7 +124,7 @@ def _first_beyond(view: View, keep: Mask, fits: Fits, kernels: tuple[str, ...]) 
     one, and what laws make of it says nothing of how they go on."""
     sent = fits.by(MESSAGES)
     beyond = np.zeros(len(keep), dtype=bool)
-    if sent is not None and view.domains is not None:
+    if sent is not None:
         nodes = view.domains.nodes(view.series.points[:, view.series.parameters.index("ranks")])
         beyond = (nodes > 1) & (nodes[keep] <= 1).all()
     return np.isin(np.array(kernels, dtype=object), () if sent is None else sent.kernels)[:, None] & beyond

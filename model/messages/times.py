@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,6 +27,9 @@ from ranksight.comm.costs.pointtopoint import NEIGHBOURS, SENDS
 from ranksight.comm.topology.sharing import shared_seconds
 from ranksight.core.arrays import Array, Index, Ints, Mask, ratio
 from ranksight.model.messages.table import MessageTable, Row
+
+if TYPE_CHECKING:
+    from ranksight.comm.topology.shape import End
 
 TOGETHER = ("waitall", "testall", "waitsome")
 """Completions that end several messages at once."""
@@ -48,6 +51,20 @@ def times_of_volumes(
     each = [(joined[id(table)], volume) for table, volume in asked]
     collectives = _collectives(each, fabric, choice)
     return [_times(table, fabric, volume, of) for (table, volume), of in zip(each, collectives, strict=True)]
+
+
+def priced_on(
+    asked: Sequence[tuple[MessageTable, str]], fabric: Fabric, choice: Choice
+) -> list[dict[tuple[str, str], float]]:
+    """:func:`times_of_volumes`; at the ends of the volumes' intervals those of the network's shape hold too."""
+    if fabric.topology is None or not fabric.topology.uncertain:
+        return times_of_volumes(asked, fabric, choice)
+    ends: dict[str, End] = {"bytes": "middle", "low": "fast", "high": "slow"}
+    priced = {
+        volume: iter(times_of_volumes([one for one in asked if one[1] == volume], fabric.at(end), choice))
+        for volume, end in ends.items()
+    }
+    return [next(priced[volume]) for _, volume in asked]
 
 
 def _times(

@@ -13,7 +13,7 @@ from ranksight.core.errors import InputError, nearest
 from ranksight.core.experiment import Experiment, Run
 from ranksight.core.metrics import Reduction, metric
 from ranksight.model.series.computation import THREADS
-from ranksight.model.series.reduction import added, by_thread, reduced, reduction_of
+from ranksight.model.series.over_ranks import added, by_thread, reduced, reduction_of
 from ranksight.model.series.sampling import with_sampling
 
 

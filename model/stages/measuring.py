@@ -22,14 +22,14 @@ from ranksight.model.resource.clock import Clock, Timed, parted
 from ranksight.model.resource.counters import contradictions, with_stalls
 from ranksight.model.resource.sampled_times import Sampled, settle, with_unsampled
 from ranksight.model.search.offer import Offer
-from ranksight.model.series.domains import Domains
+from ranksight.model.series.domains import NOT_DESCRIBED, Domains
 from ranksight.model.series.folding import Selection, select
 from ranksight.model.series.reducing import Series, series_from_experiment
 from ranksight.model.series.sampling import means_of_samples
 from ranksight.model.structure.coordinates import Coordinates
 from ranksight.model.structure.rank_notes import indivisible, turnover, without_uneven
 from ranksight.model.structure.stated import BETWEEN
-from ranksight.model.structure.wholeunits import WholeUnits
+from ranksight.model.structure.wholeunits import NO_UNITS, WholeUnits
 from ranksight.platforms import Platform, load
 
 
@@ -59,9 +59,9 @@ class Statement:
     experiment: Experiment
     metrics: tuple[str, ...] | None  # all where None
     platform: Platform | None  # the machine measured; None where it is not known
-    domains: Domains | None  # how ranks were placed; None where it is not known which cores share memory
-    units: WholeUnits | None  # that the work comes in
-    coordinates: Coordinates | None  # how the parameters are computed from those of the runs; None where they are those
+    domains: Domains  # how ranks were placed
+    units: WholeUnits  # that the work comes in
+    coordinates: Coordinates  # how the parameters are computed from those of the runs
     volumes: tuple[str, ...]  # texts ``KERNEL=FORMULA``
     clock: float | None  # Hz, of runs without times
     over_ranks: Reduction | Mapping[str, Reduction] | None
@@ -72,7 +72,7 @@ class Statement:
 
 def stated_of(
     experiment: Experiment, derive: Mapping[str, str] | Sequence[str], work: str | None, units: str | None
-) -> tuple[Coordinates | None, WholeUnits | None]:
+) -> tuple[Coordinates, WholeUnits]:
     """What the user states of the work: parameters computed from those of the runs, and its whole units.
 
     Raises InputError when a formula cannot be used, or both `work` and `units` are given.
@@ -80,14 +80,14 @@ def stated_of(
     if work is not None and units is not None:
         raise InputError("--work and --units both state the work", "give the one that the program is written by")
     coordinates = Coordinates.of(experiment, derive, work)
-    over = experiment.parameters if coordinates is None else coordinates.parameters
-    return coordinates, None if units is None else WholeUnits.read(units, over)
+    over = coordinates.parameters or experiment.parameters
+    return coordinates, NO_UNITS if units is None else WholeUnits.read(units, over)
 
 
 def domains_of(
     platform: Platform | None, placement: str, ranks_per_node: int | None, cores_per_domain: int | None
-) -> Domains | None:
-    """The ccNUMA domains of the machine measured; None where neither a platform nor their cores are named.
+) -> Domains:
+    """The ccNUMA domains of the machine measured; not described where neither a platform nor their cores are named.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ def domains_of(
     if cores_per_domain is not None and (platform is None or platform.layout.cores_per_domain != cores_per_domain):
         most = ranks_per_node if platform is None or ranks_per_node is not None else platform.cores
         return Domains.inferred(cores_per_domain, placement, most)
-    return None if platform is None else Domains.of(platform, placement, ranks_per_node)
+    return NOT_DESCRIBED if platform is None else Domains.of(platform, placement, ranks_per_node)
 
 
 def assumed_platform(experiment: Experiment) -> Platform | None:
@@ -153,7 +153,7 @@ def measure(statement: Statement) -> Measured:
     if energy is not None:
         sampled = replace(sampled, series=unmetered(sampled.series))
     series = sampled.series
-    units = indivisible(seen) if statement.units is None else ""
+    units = "" if statement.units else indivisible(seen)
     notes = tuple(filter(None, (units, uneven, overlap(series), sometimes(series))))
     reduced = _reductions(series, how)
     clashes = contradictions(series)
@@ -184,7 +184,7 @@ def _energy(experiment: Experiment, series: Series, statement: Statement) -> Ene
     if "time" not in series.metrics:
         return None
     domains = statement.domains
-    placement, ranks = ("compact", None) if domains is None else (domains.placement, domains.ranks_per_node)
+    placement, ranks = domains.placement, domains.ranks_per_node if domains else None
     return fit_energy(experiment, statement.platform, placement, ranks)
 
 

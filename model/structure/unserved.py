@@ -97,8 +97,11 @@ class Unserved(Stored, Keyed):
         return same and self.most.ndim == 1 and set(self.metrics) <= SERVED
 
 
-def find_unserved(series: Series) -> Unserved | None:
-    """The levels that served nothing, or next to nothing, at any configuration of `series`; None where each did.
+ALL_SERVED = Unserved((), (), (), np.empty(0))
+
+
+def find_unserved(series: Series) -> Unserved:
+    """The levels that served nothing, or next to nothing, at any configuration of `series`.
 
     Where loads were not counted, only a count of zero is nothing. Sampled counts are not looked at: no sample is not
     nothing, and what it may be is predicted with them.
@@ -107,7 +110,7 @@ def find_unserved(series: Series) -> Unserved | None:
     sampled = series.sampled
     levels = [(key, i) for key, i in rows.items() if key[1] in SERVED and not sampled[i]]
     if not levels:
-        return None
+        return ALL_SERVED
     values = reduce(series.values, "median", axis=2)
     none = np.full(values.shape[1], np.nan)
 
@@ -132,7 +135,7 @@ def find_unserved(series: Series) -> Unserved | None:
         sources.append((serving or before[:1] or [""])[-1])
         most.append(np.nan if np.isnan(every).all() else float(np.nanmax(every)))
     if not keys:
-        return None
+        return ALL_SERVED
     memory = None
     for name in MEMORY:
         used = of(WHOLE, name)

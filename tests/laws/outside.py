@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -27,6 +27,9 @@ class Parts(Stored):
     kernels: tuple[str, ...]
     serial: Array
     divided: Array
+
+    def to_dict(self) -> dict[str, Any]:
+        return super().to_dict() | ({"spread": np.nan} if FAULT == "kept" else {})
 
     def _fits(self) -> bool:
         return self.serial.shape == self.divided.shape == (len(self.kernels),)

@@ -61,9 +61,8 @@ def test_a_function_that_has_all_the_weight_answers_as_it_is() -> None:
     near = np.zeros((1, 1), dtype=bool)
     for weight, same in ((1.0, True), (0.6, False)):
         weights = np.array([[weight, 1 - weight]])
-        mixed, names, share = laws.mixed(
-            function, {"a": 0}, Weights(("a",), (FUNCTION, COST), weights, weights[0]), None, near
-        )
+        of_laws = Weights(("a",), (FUNCTION, COST), weights, weights[0])
+        mixed, names, share = laws.mixed(function, {"a": 0}, of_laws, of_laws, near)
         assert names == (FUNCTION, COST)
         assert share[:, 0, 0] == pytest.approx(weights[0])
         assert (mixed.upper[0, 0] == 6.0 and mixed.lower[0, 0] == 1.0) == same

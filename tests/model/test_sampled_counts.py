@@ -222,7 +222,7 @@ def test_two_configurations_of_few_samples_are_no_exact_bridge() -> None:
     values = PERIOD * np.array([[5.0, 10.0], [0.0, 0.0], [4e6, 8e6]])[:, :, None]
     made = Series(("ranks",), RANKS[:2, None], values, ("a", "b", "c"), ("branches",) * 3, worth=0 * values + PERIOD)
     levels = fit_levels(made)
-    assert levels is not None
+    assert levels
     for each in (levels, Levels.from_dict(levels.to_dict())):
         said = each.predict(np.array([[1.0], [2.0], [4.0]]))
         ratio = said.upper[:, 0] / said.value[:, 0]
