@@ -263,7 +263,7 @@ def _clock(model: Model) -> str:
     """What to say of times that are made of cycles, or cannot be for want of a clock; empty where neither is so."""
     from ranksight.model.questions import NO_CLOCK
 
-    if model.clock is not None:
+    if model.clock:
         return model.clock.remark()
     if "cycles" not in model.fitted.metrics or "time" in model.fitted.metrics:
         return ""

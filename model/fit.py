@@ -61,8 +61,7 @@ def conclude(
     experiment, series = measured.experiment, measured.series
     messages = None if application.communication is None else message_series(experiment)
     total = next((run.environment[TOTAL] for run in experiment.runs if TOTAL in run.environment), "")
-    times = "" if measured.clock is None else measured.clock.remark()
-    notes = tuple(filter(None, (times, clocked.note, *measured.notes)))
+    notes = tuple(filter(None, (measured.clock.remark(), clocked.note, *measured.notes)))
     observed = {name: OBSERVERS[name](experiment, series, statement.platform, clocked.machine) for name in OBSERVERS}
     return Model(
         experiment.application,

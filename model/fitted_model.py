@@ -191,7 +191,7 @@ class Model(Learned):
         are one in the model are one there.
         """
         experiment = self.coordinates.view(experiment)
-        if self.clock is not None and untimed(experiment):
+        if self.clock and untimed(experiment):
             experiment = Timed.of(experiment, self.clock)
         return self.selection.view(experiment)
 

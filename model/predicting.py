@@ -27,7 +27,7 @@ from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.plaindata import Stored, plain, reading
 from ranksight.model.quantity import CENTRAL
 from ranksight.model.questions import whole_ranks
-from ranksight.model.resource.clock import Clock
+from ranksight.model.resource.clock import NO_CLOCK, Clock
 from ranksight.model.series.folding import Selection
 from ranksight.model.structure.coordinates import AS_MEASURED, Coordinates
 from ranksight.model.structure.functions import Functions
@@ -69,7 +69,7 @@ class Learned(Stored):
     coordinates: Coordinates = AS_MEASURED  # how the parameters are computed from those of the runs
     staircase: Staircase = ALL_EVEN  # whole units that the work comes in, as they were stated
     selection: Selection = field(default_factory=Selection)  # which of the experiment's kernels are one in the model
-    clock: Clock | None = None  # what made times of cycles; None where times were measured
+    clock: Clock = NO_CLOCK  # what made times of cycles
     energy: Energy | None = None  # laws of power, where the runs metered energy
     agreement: Agreement = field(default_factory=Agreement)  # totals that are sums of parts with their own functions
     platform: str = ""  # description of the machine measured; empty where it is not known

@@ -25,12 +25,12 @@ from ranksight.model.application.assumed import Assumed
 from ranksight.model.application.bulk_synchronous import Application
 from ranksight.model.application.moved import BOUND, CORE, MEMORY, RATIO, Moved
 from ranksight.model.application.runs import Anchor, Runs
+from ranksight.model.application.waiting import parted
 from ranksight.model.fitted_model import Model
 from ranksight.model.laws.stacking import places
 from ranksight.model.machine.transfer import moved_to, shifted
 from ranksight.model.priors import BETWEEN_JOBS
 from ranksight.model.quantity import Quantity
-from ranksight.model.resource.clock import parted
 from ranksight.model.series.reducing import Series, series_from_experiment
 from ranksight.model.uncertainty.rows import rows_of
 from ranksight.platforms import Platform

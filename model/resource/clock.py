@@ -1,4 +1,4 @@
-"""The clock of runs: what the measurements say of it, times of cycles alone, and times in which cores run or wait.
+"""The clock of runs: what the measurements say of it, and times of runs that counted cycles alone.
 
 The clock that runs had, from the cycles and the times of the same kernels.
 
@@ -16,16 +16,6 @@ Times of runs that counted cycles and measured no time: cycles over the clock.
 of each kernel and rank, f the run's own frequency where a tool reports it (LIKWID's ``Clock``), the clock that the user
 states, or that of the platform that was measured. Ding et al. 2018 measure nothing else: hardware events alone.
 Unhalted cycles leave out the time in which a core slept.
-
-The time in which cores run, and that in which they wait, of programs that were counted as a whole.
-
-    T = T_running + T_waiting,    T_running = mean over ranks of (time - time_halted) = c / f
-
-Cycles, and the laws that are made of them, are of the running time alone. Cores that are halted wait: for the start and
-end of the processes, for files, asleep in messages, and for the system, which takes its share of any time. That grows
-with the ranks where the running time falls, and no law of the one holds for the other. So the running time is a kernel,
-and T_waiting, from the time of the slowest rank, is what the program takes outside of it
-(:mod:`ranksight.model.application.others`).
 """
 
 from __future__ import annotations
@@ -36,18 +26,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ranksight.core.arrays import Array
 from ranksight.core.columns import Columns
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import ALL_RANKS, WHOLE, Experiment, Run
-from ranksight.core.metrics import metric
 from ranksight.core.sampled import sampling_of
-from ranksight.core.units import format_si, in_full
+from ranksight.core.units import format_si
 from ranksight.core.view import Change, View
 from ranksight.model.plaindata import Stored
-from ranksight.model.priors import KERNELS_EXCESS, OTHERS_NEGLIGIBLE, PLATFORM_CLOCK
+from ranksight.model.priors import PLATFORM_CLOCK
 from ranksight.model.resource.equation import Machine
-from ranksight.model.series.computation import RUNNING
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -178,7 +165,7 @@ def clocked(machine: Machine, experiment: Experiment) -> tuple[Machine, str]:
 
 @dataclass(frozen=True)
 class Clock(Stored):
-    """Cycles a second, and where that is from.
+    """Cycles a second, and where that is from; false where times were measured (:data:`NO_CLOCK`).
 
     `frequency`: in Hz; NaN where only the runs' own frequencies are known. `spread`: standard deviation of the
     logarithm of the clock that the runs had.
@@ -189,8 +176,8 @@ class Clock(Stored):
     spread: float = 0.0
 
     @classmethod
-    def of(cls, stated: float | None, platform: Platform | None, experiment: Experiment) -> Clock | None:
-        """The clock that makes times of an experiment's cycles; None where it has times, no cycles, or no clock.
+    def of(cls, stated: float | None, platform: Platform | None, experiment: Experiment) -> Clock:
+        """The clock that makes times of an experiment's cycles; none where it has times, no cycles, or no clock.
 
         `stated`: in Hz, by the user. `platform`: the clock of the generic platform is nobody's and is not taken. Raises
         InputError when a clock is stated that is not a positive number, or for runs that measured times or counted no
@@ -205,19 +192,27 @@ class Clock(Stored):
                 raise InputError(f"--clock is for cycles without times, and these runs {have}", "leave --clock out")
             return cls(stated, "stated")
         if not needed:
-            return None
+            return NO_CLOCK
         if platform is not None and platform.name != ESTIMATED:
             spread = PLATFORM_CLOCK if platform.clock.measured is None else 0.0
             return cls(float(platform.frequency), f"of platform {platform.name}", spread)
-        return cls(float("nan"), "of the runs") if "frequency" in experiment.metrics() else None
+        return cls(float("nan"), "of the runs") if "frequency" in experiment.metrics() else NO_CLOCK
+
+    def __bool__(self) -> bool:
+        return bool(self.source)
 
     def remark(self) -> str:
-        """What people are to know of times that come from cycles."""
+        """What people are to know of times that come from cycles; empty where they do not."""
+        if not self:
+            return ""
         value = f" of {format_si(self.frequency, 'Hz')}" if self.frequency > 0 else ""
         return (
             f"no time was measured: times are unhalted cycles over the clock{value} ({self.source}); time outside of "
             "the kernels, and in which cores sleep, is not in the whole program's"
         )
+
+
+NO_CLOCK = Clock(float("nan"), "")
 
 
 def untimed(experiment: Experiment) -> bool:
@@ -285,63 +280,3 @@ class Timed(Change):
         cycles = table[table["metric"] == "cycles"]
         times = cycles.assign(metric="time", worth=cycles["worth"] / self.clock.frequency)
         return pd.concat([table, times], ignore_index=True) if len(times) else table
-
-
-HALTED = "time_halted"
-
-
-def parted(experiment: Experiment) -> Experiment:
-    """The experiment with the running time as a kernel, where its runs know of it and it is not all of their time.
-
-    No kernel must have been measured, and no message: these have the waiting in their times. Raises InputError where
-    cores were halted for longer than a run took.
-    """
-    runs = [run for run in experiment.runs if run.state == "complete"]
-    silent = (run for run in runs if not experiment.columns(run, "messages"))
-    counted = (run for run in silent if {"time", HALTED} <= set(experiment.columns(run, "counters")))
-    shares = np.array([_share(run, table) for run, table in experiment.counted(counted)])
-    known = len(shares) == len(runs) > 0 and bool(np.isfinite(shares).all())
-    return View(experiment, Parted()) if known and shares.max() > OTHERS_NEGLIGIBLE else experiment
-
-
-def _share(run: Run, table: Columns) -> float:
-    """Share of a run's time in which its cores wait; NaN where that is not known."""
-    if set(table.kernels) != {WHOLE}:
-        return np.nan
-    time, halted = table.values["time"], table.values[HALTED]
-    if not np.isfinite(time).all() or not np.isfinite(halted).all() or not (time > 0).all():
-        return np.nan
-    longer = np.flatnonzero(halted > (1 + KERNELS_EXCESS) * time)
-    if len(longer):
-        at = longer[0]
-        place = ", ".join(f"{name}={in_full(value)}" for name, value in run.configuration.items())
-        raise InputError(
-            f"{HALTED} is {halted[at]:.4g} s on rank {table.rank[at]} at {place}, and the run took {time[at]:.4g} s",
-            "import it again without that column, or correct it",
-        )
-    running = _running(time, halted)
-    return 1 - running / float(time.max()) if running > 0 else np.nan
-
-
-def _running(time: Array, halted: Array) -> float:
-    """Mean running time of the ranks."""
-    return float(np.maximum(time - halted, 0.0).mean())
-
-
-class Parted(Change):
-    """The running time of whole programs as a kernel."""
-
-    def counters(self, table: Columns) -> Columns:
-        """See :meth:`~ranksight.core.experiment.Change.counters`."""
-        if not {"time", HALTED} <= set(table.values):
-            return table
-        count, nothing = len(table), np.full(len(table), np.nan)
-        running = np.full(count, _running(table.values["time"], table.values[HALTED]))
-        values = {}
-        for name, column in table.values.items():
-            # What adds up over kernels is of those alone, and the waiting of the program.
-            of_whole = name in ("time", HALTED) or not metric(name).additive
-            of_kernel = nothing if name == HALTED else running if name == "time" else column
-            values[name] = np.concatenate([column if of_whole else nothing, of_kernel])
-        code = np.repeat(np.array([0, 1], dtype=np.intp), count)
-        return Columns((WHOLE, RUNNING), code, np.tile(table.rank, 2), values)

@@ -161,8 +161,7 @@ def learn_equation(statement: Statement, measured: Measured, growth: Growth, clo
         **statement.search,
     )
     nested = measured.inclusive and (WHOLE, "time") in growth.functions.rows
-    spread = 0.0 if measured.clock is None else measured.clock.spread
-    application = replace(application, clock_spread=spread, nested=nested)
+    application = replace(application, clock_spread=measured.clock.spread, nested=nested)
     log("the program's time: %s", in_words(application))
     return application
 

@@ -14,11 +14,12 @@ from ranksight.core.experiment import Experiment
 from ranksight.core.log import log
 from ranksight.core.metrics import Reduction, metric
 from ranksight.model.application.others import overlap, sometimes
+from ranksight.model.application.waiting import parted
 from ranksight.model.application.whole import without_sums
 from ranksight.model.energy.stored import Energy, fit_energy, unmetered
 from ranksight.model.fitting.iterations import check
 from ranksight.model.questions import whole_ranks
-from ranksight.model.resource.clock import Clock, Timed, parted
+from ranksight.model.resource.clock import Clock, Timed
 from ranksight.model.resource.counters import contradictions, with_stalls
 from ranksight.model.resource.sampled_times import Sampled, settle, with_unsampled
 from ranksight.model.search.offer import Offer
@@ -119,7 +120,7 @@ class Measured:
     sampled: Sampled  # its series, and the samples behind them
     over_ranks: Mapping[str, Reduction]  # how each metric was reduced over ranks
     selection: Selection  # kernels that are one
-    clock: Clock | None  # what made times of cycles
+    clock: Clock  # what made times of cycles
     energy: Energy | None  # laws of power, where energy was metered and times were measured
     inclusive: bool  # whether times of kernels hold those of others
     turnover: str
@@ -139,7 +140,7 @@ def measure(statement: Statement) -> Measured:
     """
     experiment = statement.experiment
     clock = Clock.of(statement.clock, statement.platform, experiment)
-    seen = parted(experiment) if clock is None else Timed.of(experiment, clock)
+    seen = Timed.of(experiment, clock) if clock else parted(experiment)
     stated_names = [text.rpartition("=")[0].strip() for text in statement.volumes]
     named_kernels = {*statement.keep, *stated_names, *(name.rpartition(BETWEEN)[0] for name in stated_names)}
     changing = turnover(seen)

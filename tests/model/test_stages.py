@@ -17,7 +17,7 @@ from ranksight.model.fit import STAGES, Records
 from ranksight.model.stages.measuring import Statement
 
 MODEL = Path(__file__).resolve().parents[2] / "model"
-PASSED = 80
+PASSED = 81
 """Files with a function that runs; 45 are wanted, and more must not be."""
 
 

@@ -10,9 +10,9 @@ import pytest
 
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE, Experiment, Run
+from ranksight.model.application.waiting import HALTED, parted
 from ranksight.model.fit import fit
 from ranksight.model.fitted_model import Model
-from ranksight.model.resource.clock import HALTED, parted
 from ranksight.model.series.computation import RUNNING
 from ranksight.platforms import load
 
