@@ -4,8 +4,8 @@ A parameter of a single value is one, and one that moved with others only (:mod:
 To a series, so is one that changes nothing in it: messages that do not depend on the size were measured once at every
 number of ranks, not once for every size, and a function with as many coefficients as numbers of ranks meets them all.
 
-A change of behaviour along one parameter, as where a cache no longer holds the data, is found where the series are
-fitted over it alone.
+A change of behaviour of times along one parameter, as where a cache no longer holds the data, is found where the series
+are fitted over it alone.
 """
 
 from __future__ import annotations

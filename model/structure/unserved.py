@@ -45,7 +45,7 @@ class Unserved(Stored, Keyed):
     metrics: tuple[str, ...]
     sources: tuple[str, ...]  # the metric of the same kernel whose loads may move there; empty where none was counted
     most: Array  # (u,): largest loads (or stores) of the kernel at any configuration; NaN where they were not counted
-    memory: tuple[str, float] | None = None  # the metric that gives the program's memory, and the largest measured
+    memory: tuple[str, float] = ("", 0.0)  # the metric that gives the program's memory, and the largest measured
 
     def opened(
         self,
@@ -69,7 +69,7 @@ class Unserved(Stored, Keyed):
         at = np.array([rows.get(key, -1) for key in wholes], dtype=np.intp)
         with np.errstate(invalid="ignore"):
             closed = (at >= 0)[:, None] & (answer.value[at] <= (1 + LARGER) * self.most[:, None])
-            if self.memory is not None and (WHOLE, self.memory[0]) in rows:
+            if (WHOLE, self.memory[0]) in rows:
                 row = rows[WHOLE, self.memory[0]]
                 closed |= (answer.status[row] == forecast.OK) & (answer.value[row] <= (1 + LARGER) * self.memory[1])
         where = beyond.any(axis=2) & ~closed
@@ -136,10 +136,10 @@ def find_unserved(series: Series) -> Unserved:
         most.append(np.nan if np.isnan(every).all() else float(np.nanmax(every)))
     if not keys:
         return ALL_SERVED
-    memory = None
+    memory = ("", 0.0)
     for name in MEMORY:
         used = of(WHOLE, name)
-        if memory is None and np.isfinite(used).any():
+        if not memory[0] and np.isfinite(used).any():
             memory = (name, float(np.nanmax(used)))
     kernels, metrics = zip(*keys, strict=True)
     return Unserved(tuple(kernels), tuple(metrics), tuple(sources), np.array(most), memory)
