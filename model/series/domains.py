@@ -23,9 +23,9 @@ class Domains(Stored):
     count: int  # domains of a node
     ranks_per_node: int  # ranks that fill a node before the next one is used
     placement: str = "compact"  # one of :data:`PLACEMENTS`
-    core: tuple[float, float] = (np.nan, np.nan)
-    domain: tuple[float, float] = (np.nan, np.nan)
-    """Bandwidth in B/s of one core and of a full domain, for reads alone and for as many reads as writes; NaN where no
+    core: tuple[float, float] = (0.0, 0.0)
+    domain: tuple[float, float] = (0.0, 0.0)
+    """Bandwidth in B/s of one core and of a full domain, for reads alone and for as many reads as writes; 0 where no
     platform gives it and the measured curve must."""
 
     def __post_init__(self) -> None:
@@ -44,7 +44,7 @@ class Domains(Stored):
     @property
     def limited(self) -> bool:
         """Whether a platform gives the bandwidths."""
-        return bool(np.isfinite((*self.core, *self.domain)).all())
+        return min(*self.core, *self.domain) > 0
 
     @classmethod
     def of(cls, platform: Any, placement: str = "compact", ranks_per_node: int | None = None) -> Domains:
@@ -64,7 +64,7 @@ class Domains(Stored):
     def of_cache(cls, platform: Any, cache: Any, node: Domains) -> Domains:
         """The instances of a `cache` (:class:`ranksight.platforms.platform.Cache`), with ranks placed as on `node`."""
         known = cache.bandwidth_shared is not None
-        core, full = ((float(x if known else np.nan),) * 2 for x in (cache.bandwidth, cache.bandwidth_shared))
+        core, full = ((float(x if known else 0.0),) * 2 for x in (cache.bandwidth, cache.bandwidth_shared))
         count = max(1, -(-int(platform.cores) // int(cache.shared_by)))
         return cls(int(cache.shared_by), count, node.ranks_per_node, node.placement, core, full)
 
@@ -113,8 +113,8 @@ class Domains(Stored):
         return min(full, self.ranks_per_node) if self.placement == "compact" else (full - 1) * self.count + 1
 
     def bandwidths(self, reads: Array) -> tuple[Array, Array]:
-        """Bandwidth of a core and of a full domain for traffic of which `reads` (a share) is read; NaN where it is not
-        known.
+        """Bandwidth of a core and of a full domain for traffic of which `reads` (a share) is read, where
+        :attr:`limited`.
 
         Reads alone and reads with as many writes were measured; between them times add up: of n bytes, those of the
         write stream and as many of the read stream move at the rate of the second, the rest at that of the first.
@@ -125,7 +125,7 @@ class Domains(Stored):
 
     def _fits(self) -> bool:
         rates = np.array([self.core, self.domain])
-        return bool((((rates > 0) & (rates < np.inf)) | np.isnan(rates)).all())
+        return bool(((rates >= 0) & (rates < np.inf)).all())
 
 
 _ENDLESS = 1 << 40

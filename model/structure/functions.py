@@ -8,7 +8,7 @@ The search chooses hypotheses. Two further sources are parameters with two level
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -234,7 +234,9 @@ class Functions(Stored):
 
     def structures(self) -> dict[str, Any]:
         """The structures as plain data, for :meth:`with_structures`."""
-        return {name: plain(part) for name, part in self.present().items() if name != "fitted"}
+        empty = {each.name: each.default for each in fields(self) if not isinstance(each.default, Stored)}
+        parts = {name: part for name, part in self.present().items() if name not in empty or part != empty[name]}
+        return {name: plain(part) for name, part in parts.items() if name != "fitted"}
 
     @classmethod
     def with_structures(cls, fitted: Fitted, content: Mapping[str, Any]) -> Functions:

@@ -135,7 +135,7 @@ def test_nothing_is_reported_where_nothing_is_known(provenance: str, platform: s
 def test_ranks_on_an_instance_follow_the_placement() -> None:
     machine = load(PLATFORM)
     instances = Domains.of_cache(machine, machine.caches[2], Domains.of(machine))
-    assert (instances.cores, instances.count, instances.domain) == (36, 2, None)
+    assert (instances.cores, instances.count, instances.domain) == (36, 2, (0.0, 0.0))
     ranks = np.array([1.0, 8.0, 36.0, 72.0, 720.0])
     assert instances.active(ranks).tolist() == [1, 8, 36, 36, 36]
     assert instances.placed("scattered", None).active(ranks).tolist() == [1, 4, 18, 36, 36]
