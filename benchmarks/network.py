@@ -278,7 +278,7 @@ def sensitivity(folder: Path, program: str, ranks: int = 64) -> list[dict[str, o
 def _on(model: Model, table: dict[str, object]) -> Model:
     """The same model on another network."""
     equation = model.equation
-    assert equation.network is not None
+    assert equation.network
     moved = replace(equation, network=replace(equation.network, table=table))
     return replace(model, equation=moved)
 

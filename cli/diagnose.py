@@ -117,7 +117,7 @@ def _network(model: Model, points: Array, args: argparse.Namespace) -> int:
 def _asked(model: Model, asked: dict[str, list[float]]) -> dict[str, list[float]]:
     """What was asked for; else the largest values measured, and ranks also far beyond."""
     names, seen = model.parameters, model.training
-    if model.coordinates is not None and not set(asked) & set(model.coordinates.formulas):
+    if model.coordinates and not set(asked) & set(model.coordinates.formulas):
         names, seen = model.coordinates.given, model.coordinates.seen
     most = dict(zip(names, seen.max(axis=0).tolist(), strict=True))
     given: dict[str, list[float]] = {name: [value] for name, value in most.items()}

@@ -200,7 +200,7 @@ def _messages(sweep: Sweep) -> list[Fact]:
                 "Messages were traced, but no network is described, so their time is left out; fit with --platform.",
             )
         ]
-    if equation.network is None:
+    if not equation.network:
         text = "No network is described: calls take the form fitted to measured ones, at larger scale as well."
         return [Fact("fair", "Network", text)]
     if equation.communication.blocking is None:

@@ -135,6 +135,6 @@ def _nodes(model: Model, points: Array) -> Array:
     if (energy := usable(model)) is not None and (energy.cores or energy.each):
         return energy.nodes(points, model.parameters)
     node = model.equation.node
-    if node is None:
+    if not node:
         return np.full(len(points), np.nan)
     return np.asarray(np.ceil(cores(points, model.parameters) / min(node.ranks, node.cores)))

@@ -37,7 +37,7 @@ from ranksight.model.plaindata import Part
 from ranksight.model.priors import BETWEEN_JOBS, RATE_LENGTHS, UNDIVIDED
 from ranksight.model.quantity import Quantity
 from ranksight.model.series.computation import cores
-from ranksight.model.series.domains import Domains
+from ranksight.model.series.domains import NOT_DESCRIBED, Domains
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
 from ranksight.model.uncertainty.rows import choose, rows_of
@@ -55,7 +55,7 @@ ELSEWHERE = "{metric} was measured on another machine than {machine}: measure it
 
 @dataclass(frozen=True)
 class Moved(Part):
-    """K kernels on another machine."""
+    """K kernels on another machine; false for :data:`UNMOVED`."""
 
     name: str  # of the platform
     kernels: tuple[str, ...]
@@ -133,8 +133,6 @@ class Moved(Part):
         if by_node:
             core = core - np.log(self.nodes[1] / self.nodes[0])
         if by_node:
-            assert origin.domain is not None
-            assert target.domain is not None
             ratio = origin.domain[0] * origin.count / (target.domain[0] * target.count)
             return core, np.full(len(points), np.log(ratio))
         ranks = cores(points, names)
@@ -219,8 +217,46 @@ class Moved(Part):
 
     def _fits(self) -> bool:
         kernels = len(self.kernels)
-        known = all(part is not None for each in (self.origin, self.target) for part in (each.core, each.domain))
-        return self.shift.shape == self.spread.shape == (kernels, 4) and min(self.nodes) > 0 and known
+        known = min(self.nodes) > 0 and self.origin.limited and self.target.limited
+        return self.shift.shape == self.spread.shape == (kernels, 4) and known
+
+
+class _Unmoved(Moved):
+    """The machine of the runs: nothing differs there."""
+
+    def __bool__(self) -> bool:
+        return False
+
+    def of_functions(
+        self, forecast_here: Forecast, timed: Mapping[str, int], points: Array, names: Sequence[str]
+    ) -> Forecast:
+        """The forecast as it is."""
+        return forecast_here
+
+    def laws(self, laws: Laws, points: Array, names: Sequence[str]) -> None:
+        """Leave the laws as they are."""
+
+    def near(self, times: Forecast, timed: Sequence[str], points: Array) -> Forecast:
+        """The times as they are."""
+        return times
+
+    def wider(self, times: Forecast, deviation: float) -> Forecast:
+        """The seconds as they are."""
+        return times
+
+    def refuse(
+        self,
+        status: Index,
+        reason: NDArray[np.object_],
+        rows: Mapping[tuple[str, str], int],
+        known: Collection[tuple[str, str]],
+    ) -> None:
+        """Mark nothing."""
+
+
+_NONE = np.empty((0, 4))
+UNMOVED = _Unmoved("", (), 0.0, 0.0, _NONE, _NONE, (1, 1), NOT_DESCRIBED, NOT_DESCRIBED, ())
+"""Where the machine asked for is that of the runs."""
 
 
 def _distance(points: Array, others: Array) -> Array:
@@ -243,7 +279,5 @@ def of_parts(centre: Array, variance: Array, divided: Array, power: float = UNDI
 
 def _rate(domains: Domains, ranks: Array) -> Array:
     """Bandwidth (k,) in B/s that a rank of the fullest domain has, for reads."""
-    assert domains.core is not None
-    assert domains.domain is not None
     active = np.maximum(domains.active(ranks), 1)
     return np.asarray(np.minimum(domains.core[0], domains.domain[0] / active))

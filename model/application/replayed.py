@@ -19,8 +19,8 @@ from ranksight.comm.replay.laid import replay
 from ranksight.core.arrays import Array, log_ratio, ratio
 from ranksight.core.errors import RanksightError
 from ranksight.model.application.comm_blocking import Taken
-from ranksight.model.application.communication import Communication, Replay
-from ranksight.model.application.exchanged import Exchanged
+from ranksight.model.application.communication import Communication
+from ranksight.model.application.exchanged import Exchanged, Replay
 from ranksight.model.application.network import Network
 from ranksight.model.messages.message_model import Messages
 from ranksight.model.messages.schedule import dealt_out, drawn, schedule

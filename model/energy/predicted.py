@@ -52,7 +52,7 @@ class _Duration:
 
 def usable(model: Learned) -> Energy | None:
     """The laws of power of a model; None where no meter can be used, or another machine is asked for."""
-    return model.energy if model.metered and model.equation.machine is None else None
+    return None if model.equation.machine or not model.metered else model.energy
 
 
 def parts(
@@ -159,7 +159,7 @@ def forecasts(model: Learned, points: Array, names: Sequence[str], times: Array 
     """Forecasts of one row at `points` (k, m) of the metrics `names`, ``energy_package`` and so on."""
     energy = model.energy
     assert energy is not None
-    if (machine := model.equation.machine) is not None:
+    if machine := model.equation.machine:
         return {name: _elsewhere(ELSEWHERE.format(metric=name, machine=machine.name), len(points)) for name in names}
     time = model.programs(points, ["time"]).get("time") if times is None else None
     predicted = None if time is None else (time.value[0], time.spread[0])

@@ -19,8 +19,7 @@ from ranksight.model.fitting.columns import Columns
 from ranksight.model.fitting.printed import Below, Printed
 from ranksight.model.process.posterior import Process, turned
 from ranksight.model.process.prevalence import learned
-from ranksight.model.search.gridterms import EVEN, primes_of
-from ranksight.model.search.terms import values
+from ranksight.model.search.terms import EVEN, primes_of, values
 from ranksight.model.series.noise import behaviours
 from ranksight.model.uncertainty.drift import beyond, spreads
 from ranksight.model.uncertainty.forecast import Forecast, components, mixture_forecast
@@ -67,10 +66,10 @@ class Fitted(Printed):
     """Samples behind the value of a configuration, in the mean; infinite where values are not made of samples."""
     primes: Index  # (m,)
     """Largest prime factor among the values measured of parameters that divide work
-    (:func:`ranksight.model.search.gridterms.primes_of`)."""
+    (:func:`ranksight.model.search.terms.primes_of`)."""
     hidden: Array  # (h, 2)
     """Smallest and largest value of each hidden parameter (:class:`ranksight.model.series.reducing.Series`)."""
-    ties: Array  # (q, 1 + m): parameters that varied together only (:mod:`ranksight.model.fitting.ties`)
+    ties: Array  # (q, 1 + m): parameters that varied together only (:mod:`ranksight.model.fitting.abstaining`)
     unaffected: Mask  # (s, m)
     """Parameters that change nothing in a series, as the user stated (:mod:`ranksight.model.series.computation`)."""
     iterations: str | None = None

@@ -64,10 +64,8 @@ class Counted(Stored):
 
     def placed(self, placement: str | None, ranks_per_node: int | None) -> Counted:
         """The same kernels with ranks placed in another way."""
-        domains = self.where.domains
-        if domains is None:
-            return self
-        return replace(self, where=replace(self.where, domains=domains.placed(placement, ranks_per_node)))
+        domains = self.where.domains.placed(placement, ranks_per_node)
+        return replace(self, where=replace(self.where, domains=domains))
 
     def frequencies(self, points: Array) -> Quantity:
         """ln f, one row (1, k)."""
@@ -248,7 +246,7 @@ class Counted(Stored):
         """Logarithm of the seconds that a domain needs for the traffic of the ranks at work in it, by counted bytes or
         the loads that memory serves; NaN where that is not known."""
         domains = self.where.domains
-        if domains is None or domains.domain is None:
+        if not domains.limited:
             return Quantity(*np.full((3, *memory.centre.shape), np.nan))
         read, written = works["bytes_mem_read"], works["bytes_mem_written"]
         of_bytes, line = np.isfinite(read.centre), memory.moved(np.log(self.line))

@@ -95,7 +95,6 @@ def anchored_by(moved: Model, runs: Runs) -> Model:
     if runs.points.shape[1:] != (len(moved.parameters),):
         raise InputError("the runs of another machine are damaged", "fit the model again")
     equation = moved.equation
-    assert equation.machine is not None
     if not set(runs.kernels) <= set(equation.machine.kernels):
         raise InputError("the runs of another machine have kernels that the model lacks", "fit the model again")
     shift, spread, left = _learned(moved, equation, runs)
@@ -109,7 +108,6 @@ def anchored_by(moved: Model, runs: Runs) -> Model:
         f"learned from {many}",
     )
     shifted_laws = _with(equation, shift)
-    assert shifted_laws.machine is not None
     assumed = (*machine.assumed, note)
     anchored = replace(shifted_laws.machine, spread=spread, seen=runs.points, left=left, assumed=assumed)
     shifted_laws = replace(shifted_laws, machine=anchored, runs=runs)
@@ -132,7 +130,6 @@ def _rows(model: Model, runs: Runs) -> Index:
 def _learned(model: Model, equation: Application, runs: Runs) -> tuple[Array, Array, Array]:
     """Shifts (K, 4) of all kernels and their standard deviations; what these leave (K, n) of the runs there."""
     machine = equation.machine
-    assert machine is not None
     at = places(machine.kernels, runs.kernels)
     predicted, law_spread = _predictor(model, equation, runs)
     known = np.isfinite(runs.logs)
@@ -181,10 +178,9 @@ def _learned(model: Model, equation: Application, runs: Runs) -> tuple[Array, Ar
 def _predictor(model: Model, equation: Application, runs: Runs) -> tuple[Callable[[Array], Array], Array]:
     """ln T (K, n) as a function of the shifts (K, 4), and the laws' own standard deviations (K, n)."""
     machine = equation.machine
-    assert machine is not None
     functions, rows, at = model.functions, _rows(model, runs), places(machine.kernels, runs.kernels)
     counts = functions.predict(runs.points)
-    share = None if model.staircase is None else model.staircase.share(functions, runs.points)
+    share = model.staircase.share(functions, runs.points, counts)
     zero = replace(equation, machine=replace(machine, spread=np.zeros(machine.spread.shape)))
 
     def asked(shift: Array) -> Quantity:
@@ -200,7 +196,6 @@ def _predictor(model: Model, equation: Application, runs: Runs) -> tuple[Callabl
 def _with(equation: Application, shift: Array) -> Application:
     """The equation with its laws shifted by numbers (K, 4) of the machine's kernels."""
     machine = equation.machine
-    assert machine is not None
     sharing, counted, resources = equation.sharing, equation.counted, equation.resources
     if sharing is not None:
         rows = shift[places(machine.kernels, sharing.kernels)]

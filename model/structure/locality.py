@@ -87,10 +87,10 @@ class Locality(Stored):
     line: float  # bytes of a line
     moved: bool = False  # whether the capacities are those of another machine, whose sets differ
 
-    def on(self, capacities: Array, line: float) -> Locality | None:
-        """The same loads with caches of other capacities (3,); None where lines have another length."""
+    def on(self, capacities: Array, line: float) -> Locality:
+        """The same loads with caches of other capacities (3,); nothing where lines have another length."""
         capacities = np.asarray(capacities, dtype=np.float64)
-        return replace(self, capacities=capacities, moved=True) if line == self.line else None
+        return replace(self, capacities=capacities, moved=True) if line == self.line else NO_LOCALITY
 
     @property
     def keys(self) -> tuple[tuple[str, str], ...]:
@@ -166,14 +166,17 @@ class Locality(Stored):
         return np.array([value, np.minimum(down, value), up])
 
 
-def learn_locality(experiment: Experiment, series: Series) -> Locality | None:
-    """The locality of the kernels of `series` whose runs counted misses by cache size; None where none did."""
+NO_LOCALITY = Locality((), (), np.empty((0, 0)), np.empty(0), np.empty((0, 0, 0)), np.empty(3), np.empty(0), 0.0)
+
+
+def learn_locality(experiment: Experiment, series: Series) -> Locality:
+    """The locality of the kernels of `series` whose runs counted misses by cache size."""
     capacities = _CAPACITIES.search(series.provenance.get("loads_l2", ""))
     runs = [run for run in experiment.runs if _counts(experiment, run)] if capacities else []
     rows = series.rows
     kernels = [kernel for kernel, name in rows if name == "loads" and all((kernel, level) in rows for level in LEVELS)]
     if capacities is None or len(runs) < FEWEST or not kernels:
-        return None
+        return NO_LOCALITY
     first, line, *others = map(float, capacities.groups())
     levels = np.array([first, *others])
     points = np.array([run.point(series.parameters) for run in runs])
@@ -183,12 +186,12 @@ def learn_locality(experiment: Experiment, series: Series) -> Locality | None:
     same &= (np.isfinite(points) & (points > 0)).all(axis=1)
     misses = np.array([table.reindex(kernels).to_numpy() for table, yes in zip(tables, same, strict=True) if yes])
     if same.sum() < FEWEST or not 1 < len(sizes) <= MOST or not (np.diff(levels) >= 0).all():
-        return None
+        return NO_LOCALITY
     misses, points = misses.swapaxes(0, 1), points[same]
     known = np.isfinite(misses).all(axis=2).sum(axis=1) >= FEWEST
     names = tuple(kernel for kernel, yes in zip(kernels, known.tolist(), strict=True) if yes)
     if not names:
-        return None
+        return NO_LOCALITY
     height = np.array([_height(each, points, sizes) for each in misses[known]])
     return Locality(series.parameters, names, points, sizes, misses[known], levels, height, line)
 

@@ -29,8 +29,7 @@ from ranksight.core.metrics import metric
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.plaindata import Stored
 from ranksight.model.quantity import TAIL
-from ranksight.model.series.keyed import Keyed
-from ranksight.model.series.reducing import Series
+from ranksight.model.series.reducing import Keyed, Series
 from ranksight.model.series.reduction import reduce
 from ranksight.model.structure.neighbourfit import Tables
 from ranksight.model.uncertainty import forecast

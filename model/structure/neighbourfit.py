@@ -21,7 +21,7 @@ from ranksight.model import priors
 from ranksight.model.structure.coefficients import Coefficients
 from ranksight.model.structure.gridlaw import Group, Law, solve
 from ranksight.model.structure.levels import COUNTS
-from ranksight.model.structure.neighbours import TERMS, Neighbours
+from ranksight.model.structure.neighbours import NO_NEIGHBOURS, TERMS, Neighbours
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -128,8 +128,8 @@ def fit_neighbours(
     tables: Tables,
     everywhere: bool = False,
     **settings: Any,
-) -> Neighbours | None:
-    """Find the requirements that follow the number of neighbours; None where the program has no grid, or none does.
+) -> Neighbours:
+    """Find the requirements that follow the number of neighbours, where the program has a grid.
 
     `names` (collection of (kernel, metric)): series to look at; requirements only. `tables` (callable): gives each
     run's table ``kernel``, ``rank`` and one column a metric, or None. `everywhere`: whether means are over the ranks
@@ -138,16 +138,16 @@ def fit_neighbours(
     coefficients.
     """
     if "ranks" not in experiment.parameters:
-        return None
+        return NO_NEIGHBOURS
     grids, measured = grids_of(experiment)
     wanted = {key for key in names if metric(key[1]).kind == "requirement" and metric(key[1]).over_ranks in _ADDED}
     if not grids or not wanted:
-        return None
+        return NO_NEIGHBOURS
     others = tuple(name for name in experiment.parameters if name != "ranks")
     groups = _gather(experiment, wanted, tables, others, everywhere)
     shared = sorted(set.intersection(*(set(group.names) for group in groups.values()))) if groups else []
     if not shared:
-        return None
+        return NO_NEIGHBOURS
     for place, group in groups.items():
         at = {name: row for row, name in enumerate(group.names)}
         groups[place] = Group(group.ranks, shared, group.values[[at[name] for name in shared]])
@@ -155,7 +155,7 @@ def fit_neighbours(
     fits, faced, residual, same = _followed(laws, shared)
     rows, columns = np.flatnonzero(fits.any(axis=1)), np.flatnonzero(fits.any(axis=0))
     if not len(rows):
-        return None
+        return NO_NEIGHBOURS
     solved = np.stack(
         [np.where(faced[:, g, None, None], pair[1].solved, pair[0].solved) for g, pair in enumerate(laws)], axis=1
     )

@@ -145,6 +145,9 @@ class RankLaws(Structure):
         )
 
 
+NO_RANK_LAWS = RankLaws((), (), (), (), Coefficients(np.empty(0)), (), (), np.empty(0, dtype=bool))
+
+
 def _is_one(text: str) -> bool:
     """Whether a text is one factor: without blanks, or in brackets that begin and end it."""
     depths = list(itertools.accumulate((sign == "(") - (sign == ")") for sign in text))
@@ -157,22 +160,22 @@ def fit_rank_laws(
     halos: Mapping[str, Collection[Halo]] | None = None,
     called: Called | None = None,
     **settings: Any,
-) -> RankLaws | None:
-    """Find the sums of laws that series, means over all ranks, follow; None where none does, or too few ranks ran.
+) -> RankLaws:
+    """Find the sums of laws that series, means over all ranks, follow; of none where too few ranks ran.
 
     `names` (collection of (kernel, metric)): series to look at. `halos`: kernels whose messages are known to go to each
     neighbour on grids, and of which halos these are. `called`: what traces show of their messages. `**settings`: of
     :func:`ranksight.model.fitting.fit_series.fit_series`, for the coefficients.
     """
     if "ranks" not in series.parameters:
-        return None
+        return NO_RANK_LAWS
     at = series.parameters.index("ranks")
     keys = series.keys
     rows = np.array([row for row, key in enumerate(keys) if key in names], dtype=np.intp)
     ranks = np.unique(series.points[:, at])
     ranks = ranks[(ranks >= 1) & (ranks == np.floor(ranks))].astype(np.int64)
     if not len(ranks) or not len(rows):
-        return None
+        return NO_RANK_LAWS
     places, values = _by_ranks(series, rows, ranks)
     wanted = [keys[row] for row in rows]
     cost, shown, proven = find_costs(values, ranks, np.array([name == "messages" for _, name in wanted]))
@@ -198,7 +201,7 @@ def fit_rank_laws(
                 laws[row], scatter[row], odds[row] = margins, beside, np.ones(len(margins))
     lawful = [row for row, each in enumerate(laws) if each]
     if not lawful:
-        return None
+        return NO_RANK_LAWS
     sums, lawful_keys = [laws[row] for row in lawful], [wanted[row] for row in lawful]
     coefficients, formulas = _with_coefficients(series, places, sums, lawful_keys, **settings)
     kernels, metrics = zip(*lawful_keys, strict=True)

@@ -41,8 +41,8 @@ class Stated(Stored):
     trained: Array  # (m, 2): smallest and largest value measured of each parameter
 
     @classmethod
-    def read(cls, texts_given: Sequence[str], parameters: tuple[str, ...], points: Array) -> Stated | None:
-        """Read ``KERNEL=FORMULA``; None where none is given.
+    def read(cls, texts_given: Sequence[str], parameters: tuple[str, ...], points: Array) -> Stated:
+        """Read ``KERNEL=FORMULA``.
 
         Raises InputError when a formula cannot be read, names ranks or what is not a parameter, or is not positive
         where measured.
@@ -56,7 +56,7 @@ class Stated(Stored):
                 )
             texts[kernel.strip()] = text.strip()
         if not texts:
-            return None
+            return NOTHING_STATED
         stated = cls(parameters, texts, np.stack([points.min(axis=0), points.max(axis=0)], axis=1))
         for kernel in texts:
             stated.growth(kernel, points)
@@ -144,3 +144,6 @@ class Stated(Stored):
 
     def _fits(self) -> bool:
         return self.trained.shape == (len(self.parameters), 2) and bool(np.isfinite(self.trained).all())
+
+
+NOTHING_STATED = Stated((), {}, np.empty((0, 2)))

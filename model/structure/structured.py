@@ -11,6 +11,7 @@ from ranksight.comm.costs.collective import OPERATIONS, operation_name
 from ranksight.comm.costs.pointtopoint import SENDS
 from ranksight.core.arrays import Array
 from ranksight.core.experiment import Experiment, Run
+from ranksight.core.metrics import metric
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.fitting.varied import fit_varied
 from ranksight.model.plaindata import rounded
@@ -27,7 +28,7 @@ from ranksight.model.structure.neighbourfit import Tables, dimensions_of, fit_ne
 from ranksight.model.structure.ranklaws import fit_rank_laws
 from ranksight.model.structure.ranksums import Called
 from ranksight.model.structure.rankterms import GROUPS
-from ranksight.model.structure.stated import BETWEEN, Stated
+from ranksight.model.structure.stated import BETWEEN, NOTHING_STATED, Stated
 from ranksight.model.structure.unserved import find_unserved
 
 WORK = COUNTS - SENT - {"visits", "peers"}
@@ -41,7 +42,7 @@ def structured(
     series: Series,
     fitted: Fitted,
     tables: Tables,
-    stated: Stated | None = None,
+    stated: Stated = NOTHING_STATED,
     everywhere: bool = False,
     **settings: Any,
 ) -> Functions:
@@ -50,6 +51,10 @@ def structured(
 
     For `tables` and `everywhere` see :func:`ranksight.model.structure.neighbourfit.fit_neighbours`.
     """
+    if not any(metric(name).kind == "requirement" for name in set(series.metrics)):
+        # Grids, blocks, loops and caches decide counts; times alone may begin late, or be of two levels.
+        each = {name: value for name, value in settings.items() if name not in ("jobs", "dask")}
+        return Functions(fitted, fit_levels(series, **each), stated=stated, late=fit_late(series))
     whole = _structured(experiment, series, fitted, tables, stated, everywhere, **settings)
     missed = _missed(whole, series)
     exact = {key for key, error in zip(series.keys, missed.tolist(), strict=True) if error <= EXACT}
@@ -58,7 +63,9 @@ def structured(
         return whole
     part = iterations.per_call(series)
     tables = iterations.tables(tables, series)
-    per_call = _structured(experiment, part, fit_varied(part, **settings), tables, None, everywhere, **settings)
+    per_call = _structured(
+        experiment, part, fit_varied(part, **settings), tables, NOTHING_STATED, everywhere, **settings
+    )
     rows = np.array([series.rows[key] for key in iterations.keys], dtype=np.intp)
     of_call = _missed(per_call, part)
     better = of_call < BETTER * np.maximum(missed[rows], EXACT)
@@ -77,7 +84,7 @@ def _missed(functions: Functions, series: Series) -> Array:
     values = reduce(series.values, "median", axis=2)
     errors = [_relative(functions.fitted.at_training(series.points), values)]
     for law in (functions.laws, functions.neighbours):
-        if law is not None:
+        if law:
             rows = np.array([series.rows[key] for key in law.keys], dtype=np.intp)
             errors.append(np.full(len(series), np.inf))
             errors[-1][rows] = _relative(law.predict(series.points).value, values[rows])
@@ -97,7 +104,7 @@ def _structured(
     series: Series,
     fitted: Fitted,
     tables: Tables,
-    stated: Stated | None,
+    stated: Stated,
     everywhere: bool,
     **settings: Any,
 ) -> Functions:
@@ -110,18 +117,16 @@ def _structured(
     called = collective(experiment)
     near = {key for key in names if key[1] not in SENT or key[0] not in called}
     law = fit_neighbours(experiment, near, tables, everywhere, **each)
-    if law is not None:
-        law = law.without(exact_keys(series, fitted) - law.exact)
-    lawful = set(law.keys) if law is not None else set()
-    decided = set() if law is None or law.open else law.exact
+    law = law.without(exact_keys(series, fitted) - law.exact)
+    lawful, decided = set(law.keys), set() if law.open else law.exact
     sent = {key for key in names - decided if key[1] in SENT}
     together = frozenset(kernel for kernel, whole in called.items() if whole)
     traced, number, irregular, uneven = partners(experiment)
     grids = grids_of(experiment)[0] if "ranks" in experiment.parameters else ()
     shown = Called(together, traced, number, sides_along(experiment, grids), groups_of(experiment))
-    laws = fit_rank_laws(series, sent, None if law is None else law.halos, shown, **each)
+    laws = fit_rank_laws(series, sent, law.halos if law else None, shown, **each)
     minor = tuple(key for key in find_minor(series) if key not in lawful)
-    met = (set() if law is None else law.exact) | (set() if laws is None else set(laws.keys))
+    met = law.exact | set(laws.keys)
     loose = ((unruled(experiment) | set(shown.along)) - irregular) | uneven
     scattered = tuple(key for key in keys if key[1] in SENT and key[0] in irregular)
     unmet = tuple(key for key in keys if key[1] in SENT and key[0] in loose and key not in met)

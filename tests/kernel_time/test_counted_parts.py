@@ -56,7 +56,7 @@ def test_without_caches_loads_are_unknown() -> None:
 def test_a_domain_needs_as_long_as_all_ranks_in_it_together(counted_bytes: bool) -> None:
     """2 GB a rank and 100 GB/s, 1.25 times of which were reached: by bytes, or by lines of 64 B that were loaded."""
     domains: Any = SimpleNamespace(
-        domain=1e11, bandwidths=lambda share: (np.full(share.shape, 2e10), np.full(share.shape, 1e11))
+        limited=True, bandwidths=lambda share: (np.full(share.shape, 2e10), np.full(share.shape, 1e11))
     )
     counted: Any = SimpleNamespace(
         where=SimpleNamespace(domains=domains, active=lambda points: points[:, 0]), line=64.0, bandwidth=1.25

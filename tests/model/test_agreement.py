@@ -9,8 +9,7 @@ import pandas as pd
 import pytest
 
 from ranksight.core.experiment import WHOLE, Experiment, Run
-from ranksight.model.application.agreement import Agreement, merge, remark
-from ranksight.model.application.message_series import message_series
+from ranksight.model.application.agreement import Agreement, merge, message_series, remark
 from ranksight.model.fit import fit
 from ranksight.model.fitted_model import Model
 from ranksight.model.uncertainty import forecast

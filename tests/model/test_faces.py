@@ -43,7 +43,7 @@ def test_bytes_of_a_halo_go_with_the_faces(tmp_path: Path, sizes: tuple[int, ...
     experiment = measured(tmp_path / "exp", sizes)
     names = {("halo", "visits"), ("halo", "bytes_sent")}
     law = fit_neighbours(experiment, names, lambda: experiment.tables("counters"))
-    assert law is not None
+    assert law
     assert law.grids == (GRID,)
     assert dict(zip(law.metrics, law.faces[:, 0].tolist(), strict=True)) == {"bytes_sent": True, "visits": False}
     row = law.metrics.index("bytes_sent")

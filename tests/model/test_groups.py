@@ -79,7 +79,7 @@ def test_first_ranks_of_nodes_need_no_communicator(node: int, part: str) -> None
     points = np.array([measured], dtype=float).T
     values = np.array([[[sent(p)] for p in measured]])
     law = fit_rank_laws(Series(("ranks",), points, values, ("main",), ("messages",)), {("main", "messages")})
-    assert law is not None
+    assert law
     asked = (48, 64, 512)
     said = law.predict(np.array([asked], dtype=float).T)
     true = np.array([sent(p) for p in asked])
@@ -95,7 +95,7 @@ def test_groups_as_large_as_the_largest_run_are_no_rivals() -> None:
     points = np.array([[2.0, 4.0, 8.0, 16.0, 32.0]]).T
     series = Series(("ranks",), points, 1000 / points[None], ("main",), ("messages",))
     law = fit_rank_laws(series, {("main", "messages")})
-    assert law is not None
+    assert law
     said = law.predict(np.array([[64.0], [512.0]]))
     assert said.lower[0] == pytest.approx([1000 / 64, 1000 / 512])
     assert said.upper[0] == pytest.approx([1000 / 64, 1000 / 512])

@@ -15,7 +15,7 @@ from ranksight.core.run import Run
 from ranksight.model.fit import fit
 from ranksight.model.fitted_model import Model
 from ranksight.model.machine.machines import on
-from ranksight.model.structure.locality import Locality
+from ranksight.model.structure.locality import NO_LOCALITY, Locality
 from ranksight.model.uncertainty.forecast import Forecast
 
 SIZES = np.array(sorted({32768, *(1 << at for at in range(16, 28)), *(3 << at for at in range(15, 25))}), float)
@@ -110,7 +110,7 @@ def test_levels_add_up_to_the_loads_and_move_with_the_capacity() -> None:
     assert small.value.sum(axis=0) == pytest.approx(1.0, abs=0.01)
     assert (small.value[1, 1:] < large.value[1, 1:]).all()
     assert small.value[1, 0] == pytest.approx(large.value[1, 0])
-    assert locality.on(LEVEL, 256.0) is None
+    assert locality.on(LEVEL, 256.0) is NO_LOCALITY
 
 
 def test_a_file_that_does_not_fit_is_refused() -> None:
@@ -165,4 +165,4 @@ def test_tables_of_others_are_no_locality(table: pd.DataFrame, tmp_path: Path) -
         counters = counters.assign(loads_l3=0.0, loads_mem=0.0)
         run = Run({"ranks": ranks}, 0, "callgrind", provenance=dict.fromkeys(counters.columns[2:], CACHES))
         made_up.add(run, counters, tables={"cache_sizes": table})
-    assert fit(made_up, platform=None).functions.locality is None
+    assert fit(made_up, platform=None).functions.locality is NO_LOCALITY

@@ -19,8 +19,7 @@ from ranksight.model.fitting.fit_series import fit_series
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.fitting.varied import fit_varied
 from ranksight.model.laws.messages import TREE
-from ranksight.model.search.gridterms import GRID_TERMS, grid_values
-from ranksight.model.search.terms import ON_GRIDS, values, write_term
+from ranksight.model.search.terms import GRID_TERMS, ON_GRIDS, grid_values, values, write_term
 from ranksight.model.series.reducing import Series
 from ranksight.model.structure.neighbourfit import dimensions_of
 

@@ -118,6 +118,6 @@ def test_statements_that_cannot_be_are_refused_in_a_line(
 @pytest.mark.parametrize("broken", [{"texts": 3}, {"trained": [[1.0]]}, {"texts": {"pack": "nowhere"}}])
 def test_damaged_statements_are_refused(broken: dict[str, object]) -> None:
     stated = Stated.read(["pack=size^2"], ("ranks", "size"), np.array([[2.0, 12.0]]))
-    assert stated is not None
+    assert stated.texts
     with pytest.raises(InputError):
         Stated.from_dict({**stated.to_dict(), **broken})

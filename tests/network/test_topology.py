@@ -16,7 +16,7 @@ from ranksight.comm.topology.shape import Routes, Topology
 from ranksight.comm.topology.sharing import fair_rates, shared_seconds
 from ranksight.core.errors import InputError
 from ranksight.model.messages.table import MessageTable, Row
-from ranksight.model.messages.times import times_of_tables
+from ranksight.model.messages.times import times_of_volumes
 
 RATE = 2e9
 LINK = NetworkParameters.linear(1e-6, 1 / RATE)
@@ -159,11 +159,11 @@ def test_distribution_decides_what_crosses_switches(distribution, apart):
     row = Row("ring", "MPI_Send", 0, 1 << 20, ones, volume, volume, volume, codes, ones, volume, 0, "", "")
     fabric = Fabric(LINK, LINK, 2, distribution, tree(taper))
     table = MessageTable({"ranks": ranks}, ranks, (row,))
-    ((found,),) = times_of_tables([table], fabric, "openmpi-5.0", ("bytes",))
+    (found,) = times_of_volumes([(table, "bytes")], fabric, "openmpi-5.0")
     # 16 ranks of a switch all send up over what one node's link carries.
     assert found["ring", "MPI_Send"] == pytest.approx(1e-6 + 16 * 1e6 / RATE, rel=0.02)
     other = Fabric(LINK, LINK, 2, {"block": "cyclic", "cyclic": "block"}[distribution], tree(taper))
-    ((found,),) = times_of_tables([table], other, "openmpi-5.0", ("bytes",))
+    (found,) = times_of_volumes([(table, "bytes")], other, "openmpi-5.0")
     assert found["ring", "MPI_Send"] == pytest.approx(1e-6 + apart * 1e6 / RATE, rel=0.02)
 
 
