@@ -28,7 +28,7 @@ from ranksight.model.application.node import NODES, Node
 from ranksight.model.application.runs import NO_RUNS
 from ranksight.model.fitted_model import Model
 from ranksight.model.kernel_time.composition import Caches
-from ranksight.model.kernel_time.counted import BEYOND_L1, WAITING, Counted
+from ranksight.model.kernel_time.counted import BEYOND_L1, COUNTS, WAITING, Counted
 from ranksight.model.kernel_time.perwork import PerWork
 from ranksight.model.laws.fits import Fits
 from ranksight.model.priors import UNDIVIDED
@@ -116,6 +116,9 @@ def _moved(model: Model, origin: Platform, target: Platform, instructions: float
         network=network is None or network is not equation.network,
         runs=equation.runs,
     )
+    if not {name for _, name in model.fitted.keys} & {*COUNTS, "bytes_mem", "cycles"}:
+        alone = moved.of_times_alone(model.training.max(axis=0)[None], model.parameters)
+        moved = replace(moved, assumed=(*moved.assumed, alone))
     resources = equation.resources
     machine = None if resources is None else resources.machine
     if resources is not None and machine is not None:
@@ -190,6 +193,7 @@ def _counted(
     latencies = np.array(Machine.of(target).at(frequency).latencies)
     rates = replace(law.clock, values=law.clock.values + log(factors[-1].value))
     where = law.where if law.where.domains is None else replace(law.where, domains=domains)
+    caches = None if law.caches is None else Caches.of(target, latencies)
     return replace(
         law,
         where=where,
@@ -198,7 +202,7 @@ def _counted(
         frequency=frequency,
         execution=None if law.execution is None else shifted(law.execution, cycles),
         stall=None if law.stall is None else _waiting_alone(law.stall),
-        caches=None if law.caches is None else Caches.of(target, latencies),
+        caches=None if caches is None else replace(caches, doubt=spread("capacity")),
         line=float(target.line),
     )
 
