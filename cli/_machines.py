@@ -48,7 +48,7 @@ def which_machine(args: argparse.Namespace) -> int:
         level=args.level or LEVEL,
         instructions=args.instructions,
         power=_stated("power", args.power),
-        price=_priced(args.price),
+        price=_priced(args.price, args.on),
     )
     if args.output is not None:
         from ranksight.reports.html.page import write
@@ -96,17 +96,20 @@ def _stated(what: str, given: list[str]) -> dict[str, float]:
     return found
 
 
-def _priced(stated: list[str]) -> dict[str, Prices]:
-    """Prices by platform; several of one platform add up."""
+def _priced(stated: list[str], machines: list[str]) -> dict[str, Prices]:
+    """Prices by platform; several of one platform add up, and one without a platform is that of all."""
     from ranksight.model.energy.prices import Prices
+    from ranksight.platforms import load
 
-    texts: dict[str, list[str]] = {}
+    common = [text for text in stated if "=" not in text]
+    texts: dict[str, list[str]] = {load(name).name: [] for name in machines} if common else {}
     for text in stated:
         name, equals, price = text.partition("=")
-        if not equals or not name:
+        if equals and not name:
             raise UsageError(
                 f"--price {text[:80]!r} is not PLATFORM=PRICE", "such as --price 'grace=1.5 EUR/node-hour'"
             )
-        texts.setdefault(name, []).append(price)
-    prices = {name: Prices.read(each, f"--price {name}") for name, each in texts.items()}
+        if equals:
+            texts.setdefault(name, []).append(price)
+    prices = {name: Prices.read([*each, *common], f"--price {name}") for name, each in texts.items()}
     return {name: each for name, each in prices.items() if each is not None}

@@ -303,6 +303,11 @@ def test_verbs_ask_for_another_machine(computing: Model, tmp_path: Path, capsys:
     said = capsys.readouterr().out
     assert all(word in said for word in ("sapphirerapids-8470 ", "node-hours", "cost, EUR"))
     assert main(["diagnose", *asked, "--on", "grace"]) in (0, 4)
+    capsys.readouterr()
+    power = ["--power", "grace=600", "--power", "zen4=1200"]
+    assert main(["compare", *asked, "--on", "grace,zen4", *power, "--price", "1 EUR/kWh", "--format", "json"]) == 0
+    for offer in json.loads(capsys.readouterr().out)["machines"]:  # of all machines
+        assert offer["cost"] == pytest.approx(offer["energy"] / 3.6e6)
     page = tmp_path / "page.html"
     assert main(["compare", *asked, "--on", "grace,zen4", "-o", str(page)]) == 0
     assert "Which machine" in page.read_text()
@@ -311,7 +316,8 @@ def test_verbs_ask_for_another_machine(computing: Model, tmp_path: Path, capsys:
         (["compare", str(path)], 2),
         (["compare", *asked, "--on", "grace", "--price", "grace=3"], 1),
         (["compare", *asked, "--on", "grace", "--price", "grace=3 EUR/kWh"], 1),
-        (["compare", *asked, "--on", "grace", "--price", "3 EUR/kWh"], 2),
+        (["compare", *asked, "--on", "grace", "--price", "3 EUR/kWh"], 1),
+        (["compare", *asked, "--on", "grace", "--price", "=3 EUR/kWh"], 2),
         (["compare", *asked, "--on", "grace,zen4", "--price", "grace=3 EUR/kWh", "--price", "zen4=3 USD/kWh"], 1),
         (["compare", *asked, "--on", "grace,grace"], 1),
         (["compare", *asked, "--on", "grace", "--power", "grace"], 2),
@@ -321,6 +327,19 @@ def test_verbs_ask_for_another_machine(computing: Model, tmp_path: Path, capsys:
     ):
         assert main(line) == code
         assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+def test_what_times_alone_cost_in_width_is_listed(computing: Model, tmp_path: Path) -> None:
+    """The ratio of a kernel that computes and of one that waits for memory, and the spread between both."""
+    found = Experiment.create(tmp_path / "t.exp", "t", ["nodes"])
+    for nodes in (1.0, 2.0, 4.0, 8.0):
+        found.add(
+            Run({"nodes": nodes}, 0, "table"), pd.DataFrame({"kernel": [WHOLE], "rank": [0], "time": [800 / nodes]})
+        )
+    timed = rs.fit(found, platform="icelake-8360y")
+    for model, asked, said in ((timed, {"nodes": 8}, True), (computing, {"ranks": 72}, False)):
+        notes = " ".join(on(model, load("grace")).predict(asked, metrics=["time"]).notes)
+        assert ("times alone do not say which" in notes) == said
 
 
 def test_platforms_are_listed_shown_and_compared(capsys: pytest.CaptureFixture[str]) -> None:
