@@ -26,6 +26,7 @@ def which_machine(args: argparse.Namespace) -> int:
     """Predict the job on every machine and print a table; 4 when it is predicted on none."""
     from ranksight.analysis.comparison.machines import offers
     from ranksight.model.fitted_model import Model
+    from ranksight.platforms import load
     from ranksight.reports.machines import blocks, rows
     from ranksight.reports.pasted import pasted
     from ranksight.reports.terminal import next_step, show
@@ -68,7 +69,8 @@ def which_machine(args: argparse.Namespace) -> int:
         show(*blocks(found))
         best = next((each for each in found if each.status == "ok"), None)
         if best is not None and not args.quiet:
-            line = shell_line("ranksight", "diagnose", args.before, *options(best.configuration), "--on", best.machine)
+            stated = {load(name).name: name for name in args.on}[best.machine]
+            line = shell_line("ranksight", "diagnose", args.before, *options(best.configuration), "--on", stated)
             show("", next_step(line))
     return 0 if any(each.status == "ok" for each in found) else 4
 

@@ -303,7 +303,13 @@ def test_verbs_ask_for_another_machine(computing: Model, tmp_path: Path, capsys:
     said = capsys.readouterr().out
     assert all(word in said for word in ("sapphirerapids-8470 ", "node-hours", "cost, EUR"))
     assert main(["diagnose", *asked, "--on", "grace"]) in (0, 4)
-    capsys.readouterr()
+    said = capsys.readouterr().out
+    assert all(words in said for words in ("ranks 72 on grace: ", "note: assumed: "))
+    assert main(["compare", *asked, "--on", str(tmp_path / "slower.toml")]) == 0
+    assert f"--on {tmp_path / 'slower.toml'}" in capsys.readouterr().out.splitlines()[-1]
+    assert main(["report", *asked, "--on", "grace", "-q", "-o", str(tmp_path / "there.html")]) == 0
+    page_there = (tmp_path / "there.html").read_text()
+    assert all(words in page_there for words in ("No configuration was measured on grace", "on grace, "))
     power = ["--power", "grace=600", "--power", "zen4=1200"]
     assert main(["compare", *asked, "--on", "grace,zen4", *power, "--price", "1 EUR/kWh", "--format", "json"]) == 0
     for offer in json.loads(capsys.readouterr().out)["machines"]:  # of all machines
