@@ -141,7 +141,7 @@ class Moved(Part):
         each = [_rate(domains, ranks) for domains in (origin, target)]
         return core, np.log(each[0] / each[1])
 
-    def of_times_alone(self, points: Array, names: Sequence[str]) -> Assumed:
+    def undecided(self, points: Array, names: Sequence[str]) -> Assumed:
         """What the ratio of machines is taken to be at one of `points` (1, m), and how uncertain it is as nothing says
         what kernels do."""
         core, memory = (float(each[0]) for each in self._ratios(points, names))
@@ -149,7 +149,7 @@ class Moved(Part):
         return Assumed(
             "seconds against the machine of the runs", float(np.exp((core + memory) / 2)),
             float(np.hypot(self.ratio_spread, MIXED * (memory - core))),
-            f"{source}: times alone do not say which, counters would",
+            f"{source}: nothing counted says which, memory traffic, loads or stalls would",
         )  # fmt: skip
 
     def laws(self, laws: Laws, points: Array, names: Sequence[str]) -> None:

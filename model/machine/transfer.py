@@ -28,7 +28,7 @@ from ranksight.model.application.node import NODES, Node
 from ranksight.model.application.runs import NO_RUNS
 from ranksight.model.fitted_model import Model
 from ranksight.model.kernel_time.composition import Caches
-from ranksight.model.kernel_time.counted import BEYOND_L1, COUNTS, WAITING, Counted
+from ranksight.model.kernel_time.counted import BEYOND_L1, WAITING, Counted
 from ranksight.model.kernel_time.perwork import PerWork
 from ranksight.model.laws.fits import Fits
 from ranksight.model.priors import UNDIVIDED
@@ -41,6 +41,9 @@ from ranksight.platforms.assumptions import assumptions, spread
 from ranksight.platforms.files import parse
 
 UNNAMED = "fit it with --platform NAME: 'ranksight platforms' lists the machines described"
+
+PARTS = frozenset({"bytes_mem", "bytes_mem_read", "loads_mem", "stall_cycles"})
+"""Metrics of which one says whether a kernel computes or waits for memory."""
 
 
 def measured_platform(model: Model) -> Platform:
@@ -116,8 +119,8 @@ def _moved(model: Model, origin: Platform, target: Platform, instructions: float
         network=network is None or network is not equation.network,
         runs=equation.runs,
     )
-    if not {name for _, name in model.fitted.keys} & {*COUNTS, "bytes_mem", "cycles"}:
-        alone = moved.of_times_alone(model.training.max(axis=0)[None], model.parameters)
+    if not {name for _, name in model.fitted.keys} & PARTS:
+        alone = moved.undecided(model.training.max(axis=0)[None], model.parameters)
         moved = replace(moved, assumed=(*moved.assumed, alone))
     resources = equation.resources
     machine = None if resources is None else resources.machine
