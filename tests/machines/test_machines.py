@@ -222,6 +222,10 @@ def test_times_alone_are_wide_and_one_run_there_is_met(tmp_path: Path) -> None:
         assert each.value == pytest.approx(1.7 * (1000 / nodes + 5), rel=0.06)
     near, far = (each.upper / each.lower for each in met)
     assert near < far < 3
+    # However far it is from what the platforms give, as where fewer steps were timed there.
+    runs = series_from_experiment(curve(tmp_path / "c.exp", (4,), 1 / 200), ["time"])
+    (met_far,) = on(with_runs(model, runs, there), there).predict(nodes=4, metrics="time").answers
+    assert met_far.value == pytest.approx((1000 / 4 + 5) / 200, rel=0.02)
 
 
 def test_what_the_laws_leave_of_runs_there_holds_near_them(computing: Model, tmp_path: Path) -> None:
