@@ -62,7 +62,7 @@ class Moved(Part):
     core: float  # logarithm of core seconds of the same work, there over here
     ratio_spread: float  # standard deviation of the logarithm of a ratio of machines, without a run there
     shift: Array  # (K, 4): difference of runs there from the assumptions, logarithms but for the last
-    spread: Array  # (K, 4): standard deviations of the assumptions, or what runs there leave of them
+    spread: Array  # (K, 4): standard deviations of the assumptions, or those that remain after runs there
     nodes: tuple[int, int]  # cores of a node here and there
     origin: Domains  # ranks on the domains of both, whose bandwidths are described
     target: Domains

@@ -120,8 +120,8 @@ def _moved(model: Model, origin: Platform, target: Platform, instructions: float
         runs=equation.runs,
     )
     if not {name for _, name in model.fitted.keys} & PARTS:
-        alone = moved.undecided(model.training.max(axis=0)[None], model.parameters)
-        moved = replace(moved, assumed=(*moved.assumed, alone))
+        unknown = moved.undecided(model.training.max(axis=0)[None], model.parameters)
+        moved = replace(moved, assumed=(*moved.assumed, unknown))
     resources = equation.resources
     machine = None if resources is None else resources.machine
     if resources is not None and machine is not None:
