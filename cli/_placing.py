@@ -39,6 +39,8 @@ def on_machine(model: Model, args: argparse.Namespace) -> Model:
         if args.instructions is not None:
             raise UsageError("--instructions is of another machine", "name it with --on PLATFORM")
         return model
+    if "," in args.on:
+        raise UsageError("--on names several machines", f"compare them: ranksight compare MODEL --on {args.on[:80]}")
     from ranksight.analysis.comparison.machines import on
 
     return on(model, args.on, instructions=args.instructions)

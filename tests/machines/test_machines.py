@@ -333,6 +333,7 @@ def test_verbs_ask_for_another_machine(computing: Model, tmp_path: Path, capsys:
         (["compare", *asked, "--on", "grace", "--power", "grace"], 2),
         (["predict", *asked, "--instructions", "1.2"], 2),
         (["predict", *asked, "--on", "nowhere"], 1),
+        (["predict", *asked, "--on", "grace,zen4"], 2),
         (["report", *asked, "--on", "grace", "--experiment", str(tmp_path), "-o", str(tmp_path / "r.html")], 2),
     ):
         assert main(line) == code
