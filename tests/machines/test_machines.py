@@ -141,6 +141,8 @@ def test_what_is_assumed_widens_the_interval_and_is_listed(computing: Model) -> 
     assert not any("assumed: " in note for note in computing.predict(ranks=72, metrics="time").notes)
     arm = on(computing, "grace").predict(ranks=72, metrics="time").notes
     assert any("AArch64 against x86-64, no factor is stated" in note for note in arm)
+    unknown = on(computing, "generic").predict(ranks=72, metrics="time").notes
+    assert any("an instruction set is not known, no factor is stated" in note for note in unknown)
 
 
 def test_metrics_that_a_machine_decides_are_not_predicted_for_another(computing: Model) -> None:
