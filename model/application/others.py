@@ -185,7 +185,7 @@ def fit_others(
     if not parts:
         return None
     kernels = series.values[parts]
-    usual = np.nanmax(np.nanmedian(kernels, axis=2), axis=1)
+    usual = reduce(reduce(kernels, "median", axis=2), "max", axis=1)
     complete = np.where(np.isfinite(kernels), usual[:, None, None], 0.0).sum(axis=0) >= COMPLETE * usual.sum()
     rest = wall - np.nansum(kernels, axis=0) * factor[:, None] - messages[:, None]
     rest = np.where(complete, rest, np.nan)
@@ -213,13 +213,15 @@ def fit_others(
     space = _hypotheses(series.parameters, series.points, waiting, None if domains is None else nodes, begins)
     places = _places(series.points, nodes, np.maximum(whole - middle, TIMERS * whole), begins)
     added = ADDED + len(begins)
-    column = -1 if domains is None or not ranked else len(series.parameters) + len(begins)
+    # One rank waits for nobody, and one node for no other.
+    alone = (series.parameters.index("ranks"),) if ranked and not waiting else ()
+    alone += (len(series.parameters) + len(begins),) if ranked and domains is not None else ()
     if not waiting and (share > noise).all():
-        times = fit_sums(space, places, middle[None], error[None], added, column)
+        times = fit_sums(space, places, middle[None], error[None], added, alone)
         return Others(times, scatter, domains=domains)
     space = _without_constant(space)
     if waiting:
-        times = fit_sums(space, places, middle[None], error[None], added, column)
+        times = fit_sums(space, places, middle[None], error[None], added, alone)
         return Others(times, scatter, jobs=WAITING_SCATTER, domains=domains, begins=begins)
     freedom = float(np.maximum(np.isfinite(rest).sum(axis=1) - 1, 0).sum()) or NORMAL
     sums = DoubtfulSum(space.terms, space.members, space.prior, places[known], middle[known], error[known], freedom)

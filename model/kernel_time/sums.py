@@ -25,11 +25,13 @@ from ranksight.core.arrays import Array, Index, Mask, log, ratio
 from ranksight.model.kernel_time.hypotheses import Hypotheses as Departures
 from ranksight.model.kernel_time.rates import JITTER
 from ranksight.model.plaindata import Stored
-from ranksight.model.process.covariance import unseen
-from ranksight.model.quantity import Quantity
+from ranksight.model.process.covariance import beyond, unseen, within
+from ranksight.model.process.posterior import turned
+from ranksight.model.process.prevalence import learned
+from ranksight.model.quantity import CENTRAL, TAIL, Quantity
 from ranksight.model.search.terms import ONE, Factor, Hypotheses, hypotheses, values
 from ranksight.model.series import node_regimes
-from ranksight.model.uncertainty.mixture import quantile
+from ranksight.model.uncertainty.mixture import Components, quantile, quantiles
 
 Term = tuple[Factor, ...]
 
@@ -37,7 +39,7 @@ ENOUGH = 3.0
 """Standard errors above zero from which on cutting off at zero changes nothing."""
 SINGULAR = 1e-9
 """Smallest over largest eigenvalue of scaled normal equations below which terms repeat each other."""
-ITERATIONS = 4
+ITERATIONS = 8
 """Steps of Gauss and Newton's iteration."""
 AT_ONCE = 100_000
 """Values of terms, under all hypotheses, of the series that are fitted at once."""
@@ -47,8 +49,6 @@ FAR = 40.0
 """Standard deviations from which on a normal law is on one side."""
 NORMAL = 1e6
 """Degrees of freedom at which Student's law is the normal one."""
-LEAST = 0.05
-"""Share of what was measured that a sum is at least, while it is sought."""
 
 
 def term(parameters: Sequence[str], factors: Mapping[str, Factor]) -> Term:
@@ -77,9 +77,9 @@ class Sums(Stored):
     measured: Array  # (K, n): NaN where nothing was
     error: Array  # (K, n): standard errors
     known: int = 0  # last columns of the points that are known of each, as times of other parts: no sum departs along
-    nodes: int = -1
-    """Column of the points that is the number of nodes, where runs within one and beyond it may be of two regimes
-    (:mod:`ranksight.model.series.node_regimes`); -1 where it is not known."""
+    alone: tuple[int, ...] = ()
+    """Columns of the points, numbers of nodes or ranks, where one and several may be of two regimes
+    (:mod:`ranksight.model.series.node_regimes`)."""
 
     @cached_property
     def _departures(self) -> Departures:
@@ -89,27 +89,27 @@ class Sums(Stored):
     def _covariance(self, first: Array, second: Array) -> Array:
         """Covariance (s, a, b) of departures and regimes between points (a, m) and (b, m)."""
         places = [np.log(each) - self._origin for each in (first, second)]
-        departed = self._departures.covariance(*places)
-        if self.nodes < 0:
-            return departed
+        total = self._departures.covariance(*places)
         ends = [place[:, : place.shape[1] - self.known] for place in places]
-        within = [each[:, self.nodes] <= 1 for each in (first, second)]
-        regime = node_regimes.covariance(ends[0], within[0], ends[1], within[1])
-        return np.asarray((regime[:, None] + departed).reshape(-1, *departed.shape[1:]))
+        for column in self.alone:
+            within = [each[:, column] <= 1 for each in (first, second)]
+            total = _each_with(node_regimes.covariance(ends[0], within[0], ends[1], within[1]), total)
+        return total
 
     def _variance(self, points: Array) -> Array:
         """Variance (s, k) of departures, regimes and noise between configurations at `points` (k, m)."""
-        departed = self._departures.variance(np.log(points) - self._origin)
-        if self.nodes < 0:
-            return departed
-        regime = node_regimes.variance(points[:, self.nodes] <= 1)
-        return np.asarray((regime[:, None] + departed).reshape(-1, len(points)))
+        total = self._departures.variance(np.log(points) - self._origin)
+        for column in self.alone:
+            total = _each_with(node_regimes.variance(points[:, column] <= 1), total)
+        return total
 
     @cached_property
     def _prior(self) -> Array:
         """Logarithms of the prior weights of departures and regimes, (s,)."""
-        regime = np.ones(1) if self.nodes < 0 else node_regimes.prior(self.points[:, self.nodes] <= 1)
-        return np.asarray(log(regime[:, None] * self._departures.prior).reshape(-1))
+        total = log(self._departures.prior)
+        for column in self.alone:
+            total = _each_with(log(node_regimes.prior(self.points[:, column] <= 1)), total)
+        return np.asarray(total)
 
     @cached_property
     def _origin(self) -> Array:
@@ -136,32 +136,52 @@ class Sums(Stored):
         return tuple(fits)
 
     def at(self, points: Array) -> Quantity:
-        """Times (K, k) at `points` (k, m), with what no run shows."""
-        new = values_of(self.terms, self.members, points)
-        cross, variance = self._covariance(points, self.points), self._variance(points)
-        middle, down, up = (np.empty((len(self.measured), len(points))) for _ in range(3))
+        """Times (K, k) at `points` (k, m), with what no run shows; the sum may turn beyond the runs, as all laws may
+        (:class:`ranksight.model.process.covariance.Turn`)."""
+        count = len(points)
+        every = np.concatenate([points, within(points, self.points)])
+        new = values_of(self.terms, self.members, every)
+        cross, variance = self._covariance(every, self.points), self._variance(every)
+        free = [np.log(each[:, : each.shape[1] - self.known]) for each in (points, self.points)]
+        distance, turn = beyond(*free), learned().turn
+        middle, down, up = (np.empty((len(self.measured), count)) for _ in range(3))
         for rows, known, fit in self._fitted:
+            often = turn.probability(self._scatter(fit))
             step = max(1, AT_ONCE // (len(rows) * len(cross) * len(self.members)))
-            for first in range(0, len(points), step):
-                part = slice(first, first + step)
-                place = rows[:, None], np.arange(len(points))[part]
-                answer = fit.at(new[..., part], cross[:, part, known], variance[:, part])
-                middle[place], down[place], up[place] = answer.centre, answer.down, answer.up
-        beyond_runs = unseen(*(np.log(each[:, : each.shape[1] - self.known]) for each in (points, self.points)))
-        return Quantity(middle, down, up).wider(beyond_runs)
+            for first in range(0, count, step):
+                part = np.arange(count)[first : first + step]
+                both = np.concatenate([part, count + part])
+                parts = fit.at(new[..., both], cross[:, both][..., known], variance[:, both])
+                straight = Components(*(each[..., : len(part)] for each in parts))
+                widened = turned(straight, parts.centre[..., len(part) :], distance[part], often, turn)
+                place = rows[:, None], part
+                middle[place], down[place], up[place] = _ends(straight, widened)
+        return Quantity(middle, down, up).wider(unseen(*free))
+
+    def _scatter(self, fit: _Fit) -> Array:
+        """Standard deviation (K,) of the logarithm of what configurations scatter around their sum by, beyond the
+        errors of what was measured."""
+        noise = np.tile(self._departures.noise**2, fit.weight.shape[1] // len(self._departures.noise))
+        return np.asarray(np.sqrt(fit.weight.sum(axis=2) @ noise))
 
     def _fits(self) -> bool:
         good = self.terms.ndim == 3 and self.terms.shape[2] == 3 and self.members.ndim == 2 and self.members.size > 0
         good = good and self.points.ndim == 2 and self.points.shape[1] == self.terms.shape[1] and len(self.points) > 0
         good = good and self.measured.ndim == 2 and self.measured.shape[1] == len(self.points)
         good = good and self.error.shape == self.measured.shape and bool((self.points > 0).all())
-        good = good and 0 <= self.known < self.points.shape[1] and -1 <= self.nodes < self.points.shape[1]
+        columns = range(self.points.shape[1])
+        good = good and self.known in columns and all(column in columns for column in self.alone)
         good = good and self.members.min() >= -1 and self.members.max() < len(self.terms)
         good = good and self.prior.shape == (len(self.members),) and bool(np.isfinite(self.prior).all())
         known = np.isfinite(self.measured)
         good = good and bool(np.isfinite(self.terms).all() and np.isfinite(self.points).all())
         good = good and bool(known.any(axis=1).all())
         return good and bool((self.measured[known] > 0).all() and (self.error[known] >= 0).all())
+
+
+def _each_with(regimes: Array, departures: Array) -> Array:
+    """Every one of `regimes` (r, ...) added to every one of `departures` (s, ...), as (r s, ...)."""
+    return np.asarray((regimes[:, None] + departures).reshape(-1, *departures.shape[1:]))
 
 
 def _same(known: Mask, most: int) -> Iterator[tuple[Index, Index]]:
@@ -184,9 +204,9 @@ class _Fit:
     covariance: Array  # (K, s, h, q, q)
     weight: Array  # (K, s, h)
 
-    def at(self, new: Array, cross: Array, variance: Array) -> Quantity:
-        """The mixture of all hypotheses (K, k) where terms have the values `new` (h, q, k), and departures the
-        covariance `cross` (s, k, n) with those measured and `variance` (s, k)."""
+    def at(self, new: Array, cross: Array, variance: Array) -> Components:
+        """All hypotheses (c, K, k) where terms have the values `new` (h, q, k), and departures the covariance `cross`
+        (s, k, n) with those measured and `variance` (s, k)."""
         gain = cross @ self.inverse
         departure = np.exp(self.left @ gain.swapaxes(2, 3))
         centre = (self.coefficient[..., None, :] @ new)[..., 0, :] * departure
@@ -197,57 +217,67 @@ class _Fit:
         spread = ((self.covariance @ slope) * slope).sum(axis=3) + centre**2 * departed[:, :, None]
         weight = np.where(self.weight > LIGHTEST * self.weight.max(axis=(1, 2), keepdims=True), self.weight, 0.0)
         used = np.broadcast_to(weight[..., None], centre.shape) * (centre > 0)
-        parts = used, log(centre), np.sqrt(ratio(spread, centre**2, 0.0))
-        return _mixture(*(np.moveaxis(part, 0, 2).reshape(-1, len(weight), centre.shape[3]) for part in parts))
+        parts = used, log(centre), np.sqrt(ratio(spread, centre**2, 0.0)), np.full(centre.shape, NORMAL)
+        return Components(*(np.moveaxis(part, 0, 2).reshape(-1, len(weight), centre.shape[3]) for part in parts))
 
 
-def _mixture(weight: Array, centre: Array, spread: Array) -> Quantity:
-    """Medians of mixtures of normal laws (c, ...), and the second moments to either side of them: a hypothesis far off
-    counts by its distance, not as a part of the probability alone."""
-    middle = quantile(0.5, weight, centre, spread, np.full(weight.shape, NORMAL))
+def _ends(straight: Components, widened: Components) -> tuple[Array, Array, Array]:
+    """Medians of mixtures of normal laws (c, ...) if they go on, and the deviations to either side: second moments, as
+    a hypothesis far off counts by its distance and not by its probability alone; and where they may turn, those to the
+    ends of the 90 % interval."""
+    weight, centre, spread, _ = straight
+    middle = quantile(0.5, *straight)
     weight, off = weight / weight.sum(axis=0), np.where(weight > 0, centre - middle, 0.0)
     z = ratio(off, spread, np.sign(off) * FAR)
     cross = off * spread * np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi)
     square = spread**2 + off**2
     up, down = (2 * (weight * (square * special.ndtr(side * z) + side * cross)).sum(axis=0) for side in (1, -1))
-    return Quantity(middle, np.sqrt(np.maximum(down, 0.0)), np.sqrt(np.maximum(up, 0.0)))
+    tail = (1 - CENTRAL) / 2
+    low, high = quantiles((tail, 1 - tail), *widened)
+    up, down = (np.sqrt(np.maximum(each, 0.0)) for each in (up, down))
+    return middle, np.maximum(down, (middle - low) / TAIL), np.maximum(up, (high - middle) / TAIL)
 
 
-def fit_sums(space: Hypotheses, points: Array, measured: Array, error: Array, known: int = 0, nodes: int = -1) -> Sums:
+def fit_sums(
+    space: Hypotheses, points: Array, measured: Array, error: Array, known: int = 0, alone: tuple[int, ...] = ()
+) -> Sums:
     """Fit the sums of `space`.
 
     `points` (n, m): above zero; the last `known` columns are known of each, as times of other parts. `measured` (K, n):
-    NaN where there is none, or none above zero; every row has one. `error` (K, n): standard errors. `nodes`: column of
-    the points that is the number of nodes, among the known ones; -1 where it is not known.
+    NaN where there is none, or none above zero; every row has one. `error` (K, n): standard errors. `alone`: columns of
+    the points, numbers of nodes or ranks, of which one may be of another regime than several.
     """
     positive = np.where(measured > 0, measured, np.nan)
-    return Sums(space.terms, space.members, space.prior, points, positive, error, known, nodes)
+    return Sums(space.terms, space.members, space.prior, points, positive, error, known, alone)
 
 
 def _fit(relative: Array, covariance: Array, real: Mask, prior: Array) -> _Fit:
     """Least squares of logarithms at terms that are `relative` (K, h, q, n) to what was measured, those that are `real`
     (h, q), under each covariance (K, s, n, n), with the logarithms of the odds of both, `prior` (s, h).
 
-    Gauss and Newton's iteration, from a sum that meets all that was measured.
+    Gauss and Newton's iteration, from a sum to which all terms add alike. After each step the sum as a whole is moved
+    to where it meets the values best, which logarithms are linear in.
     """
     real = (real & relative.any(axis=3))[:, None]
     count, sizes = relative.shape[3], real.sum(axis=3)
     inverse = np.asarray(np.linalg.inv(covariance), dtype=np.float64)
+    level = (inverse.sum(axis=2) / inverse.sum(axis=(2, 3))[..., None])[..., None]
     padded = (~real)[..., None] & np.eye(real.shape[3], dtype=bool)
     scale = np.where(real, np.abs(relative[:, None]).max(axis=4), 1.0)
     scaled = relative[:, None] / scale[..., None]
     size = np.linalg.eigvalsh(scaled @ scaled.swapaxes(3, 4) + padded)
     usable = (size[..., 0] > SINGULAR * size[..., -1]) & (sizes <= count)
     shape = (*inverse.shape[:2], *relative.shape[1:])
-    fitted = np.ones((*shape[:3], count))
+    coefficients = np.broadcast_to(1.0 * real, shape[:-1])
     for _ in range(ITERATIONS):
+        fitted = np.maximum((np.maximum(coefficients, 0.0)[..., None, :] @ scaled)[..., 0, :], SINGULAR)
+        fitted = fitted * np.exp(-(np.log(fitted) @ level))
         slope, goal = scaled / fitted[..., None, :], 1 - np.log(fitted)
         turned = (slope.reshape(*shape[:2], -1, count) @ inverse).reshape(shape)
         normal = turned @ slope.swapaxes(3, 4)
         typical = np.einsum("Kshqq->Ksh", normal)[..., None, None]
         normal = np.where(usable[..., None, None], normal / typical + padded, np.eye(real.shape[3]))
         coefficients = np.linalg.solve(normal, (turned / typical) @ goal[..., None])[..., 0]
-        fitted = np.maximum((np.maximum(coefficients, 0.0)[..., None, :] @ scaled)[..., 0, :], LEAST)
     spread = np.linalg.inv(normal) / typical
     left = goal - (coefficients[..., None, :] @ slope)[..., 0, :]
     misfit = ((left @ inverse) * left).sum(axis=3)
@@ -260,7 +290,7 @@ def _fit(relative: Array, covariance: Array, real: Mask, prior: Array) -> _Fit:
     score = np.where(usable, score, -np.inf)
     weight = np.exp(score - score.max(axis=(1, 2), keepdims=True))
     coefficients = np.maximum(coefficients, 0.0) * real
-    fitted = np.maximum((coefficients[..., None, :] @ scaled)[..., 0, :], LEAST)
+    fitted = np.maximum((coefficients[..., None, :] @ scaled)[..., 0, :], SINGULAR)
     spread = spread / (scale[..., :, None] * scale[..., None, :])
     weight = weight / weight.sum(axis=(1, 2), keepdims=True)
     at_sum = relative[:, None] / fitted[..., None, :]

@@ -119,8 +119,8 @@ def fit_exchange(series: Series, domains: Domains | None = None) -> Exchange | N
     } | {term(over, {"ranks": SCATTERED}): RARE_TERM}
     middle, error = middle[some], np.hypot(error[some], REPEATED) * middle[some]
     places, known = _places(part.points, series.parameters, domains), len(over) - len(series.parameters)
-    nodes = len(over) - 1 if known else -1
-    times = fit_sums(forms(over, tree, surface), places, middle, np.nan_to_num(error), known, nodes)
+    alone = (len(over) - 1,) if known else ()
+    times = fit_sums(forms(over, tree, surface), places, middle, np.nan_to_num(error), known, alone)
     return Exchange(tuple(np.array(kernels, dtype=object)[some]), series.parameters, times, domains)
 
 

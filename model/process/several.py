@@ -27,7 +27,7 @@ from ranksight.model import priors
 from ranksight.model.process.compare import SMOOTHING, USUAL, Hypotheses, Odd, at_best, solved_best, under_all
 from ranksight.model.process.means import FALLING, RISING
 from ranksight.model.process.prevalence import SCATTERED, Prevalence
-from ranksight.model.process.solve import Data, Equations, inverse, smoothed
+from ranksight.model.process.solve import Data, Equations, columns, inverse, smoothed
 from ranksight.model.search.crosswise import lines
 from ranksight.model.search.terms import ONE, Factor, values
 
@@ -166,7 +166,8 @@ def products(points: Array, data: Data) -> Products:
             logs = data.logs[:, rows]
             one = np.where(measured, np.exp(logs.mean(axis=1, keepdims=True) - logs), 0.0)
             unit = np.where(np.isfinite(at[:, rows]), at[:, rows], 0.0)
-            factor = (unit / np.maximum(unit.max(axis=1, keepdims=True), 1e-300))[None] * one[:, None]
+            # Logarithms of values below one are negative.
+            factor = (unit / np.maximum(np.abs(unit).max(axis=1, keepdims=True), 1e-300))[None] * one[:, None]
             misfit = _misfit(one, factor, np.asarray(measured, dtype=np.float64))
             score += np.where(measured.sum(axis=1)[:, None] >= 3, misfit, 0.0)
         offered = _offered(m)
@@ -234,11 +235,10 @@ def grown(data: Data, at: Array, several: Products, prevalence: Prevalence) -> t
     """The best means (s, h, :data:`TERMS`) of series over terms `at` (s, t, n), -1 pads, and the logarithm of their
     prior (s, h); minus infinity of what is none."""
     coarse = prevalence.coarse
-    equations = Equations.of(data, at, coarse.scales)
-    # Series first, and without the term that pads: whole matrices are multiplied here.
-    share = np.moveaxis(equations.share[:-1], 0, 1)
-    turned = np.ascontiguousarray(np.moveaxis(equations.turned[:-1], 0, 2))
-    right = np.moveaxis(equations.right[:-1], 0, 2)
+    equations = Equations.of(data, columns(at, data)[0], coarse.scales)
+    # Without the term that pads; whole matrices are multiplied here.
+    share = equations.share[:, :-1]
+    turned, right = (np.swapaxes(each[:, :-1], 1, 2).copy() for each in (equations.turned, equations.right))
     diagonal = 1.0 + np.einsum("sgtn,stn->sgt", turned, share)
     nothing = coarse.covariances + equations.of_nothing
     levels: list[Index] = []

@@ -98,12 +98,14 @@ class Data:
 def inverse(data: Data, scales: Array) -> tuple[Array, Array]:
     """Inverse (s, c, n, n) and logarithm of the determinant (s, c) of the covariance of the values, for `scales`
     (s or 1, c, 4) of the parts of :mod:`ranksight.model.process.covariance`."""
-    square = scales**2
-    smoothed = np.einsum("scp,pnk->scnk", square[..., :-1], smooth(data.u, data.u))
+    square = np.moveaxis(scales**2, 2, 0)
     noise = np.where(data.absent, ABSENT, data.noise)
-    diagonal = noise[:, None, :] + square[..., -1:] + ROUNDING
-    total = smoothed + diagonal[..., None] * np.eye(len(data.u))
-    return np.linalg.inv(total), np.linalg.slogdet(total)[1]
+    count = len(data.u)
+    total = np.empty((count, count, *np.broadcast_shapes(square.shape[1:], (len(noise), 1))))
+    total[:] = np.tensordot(smooth(data.u, data.u), square[:-1], axes=(0, 0))
+    total[np.arange(count), np.arange(count)] += noise.T[..., None] + square[-1] + ROUNDING
+    log_determinant = swept(total, count, ROUNDING)
+    return np.negative(np.moveaxis(total, (0, 1), (2, 3)), order="C"), log_determinant
 
 
 def columns(values: Array, data: Data) -> tuple[Array, Array]:
@@ -117,58 +119,58 @@ def columns(values: Array, data: Data) -> tuple[Array, Array]:
     return np.where(data.absent[:, None, :], 0.0, share), unit
 
 
-def solved(normal: Array, right: Array, whole: Array) -> tuple[Array, Array, Array]:
-    """Logarithm of the evidence (...), coefficients (..., q) and their covariance (..., q, q) from G (..., q, q), b
-    (..., q) and z' K^-1 z (...); the part of the evidence that all means of a covariance share is left out."""
-    count = right.shape[-1]
-    joint = np.empty((*right.shape[:-1], count + 1, count + 1))
-    joint[..., :count, :count] = normal + np.eye(count)
-    joint[..., :count, count] = joint[..., count, :count] = right
-    joint[..., count, count] = whole
-    log_determinant = _sweep(joint, count)
-    mean, spread = joint[..., :count, count], -joint[..., :count, :count]
-    score = -0.5 * joint[..., count, count] - 0.5 * log_determinant
+def solved(joint: Array) -> tuple[Array, Array, Array]:
+    """Logarithm of the evidence (...), coefficients (q, ...) and their covariance (q, q, ...) from the normal equations
+    (q + 1, q + 1, ...), which are overwritten: 1 + G, b beside and below, z' K^-1 z at the end. The part of the
+    evidence that all means of a covariance share is left out."""
+    count = len(joint) - 1
+    score = -0.5 * swept(joint, count, 1.0)
+    score -= 0.5 * joint[count, count]
+    mean, spread = joint[:count, count], np.negative(joint[:count, :count], out=joint[:count, :count])
     for at in range(count):
-        deviation = np.sqrt(np.maximum(spread[..., at, at], 1e-300))
-        z = np.clip(mean[..., at] / deviation, -30.0, 30.0)
+        deviation = np.sqrt(np.maximum(spread[at, at], 1e-300))
+        z = np.clip(mean[at] / deviation, -30.0, 30.0)
         mass = np.asarray(special.log_ndtr(z))
+        score += mass
         ratio = np.exp(-0.5 * z**2 - mass) / ROOT_TWO_PI
-        score = score + np.log(2.0) + mass
-        column = spread[..., :, at] / deviation[..., None]
-        mean = mean + column * ratio[..., None]
-        spread = spread - (ratio * (ratio + z))[..., None, None] * column[..., :, None] * column[..., None, :]
-    return score, np.maximum(mean, 0.0), spread
+        column = spread[:, at] / deviation
+        mean += column * ratio
+        ratio *= ratio + z
+        spread -= column[:, None] * (ratio * column)
+    return score + count * np.log(2.0), np.maximum(mean, 0.0), spread
 
 
-def _sweep(joint: Array, count: int) -> Array:
-    """Sweep the first `count` pivots of matrices (..., q + 1, q + 1) in place; the logarithm of their product (...).
+def swept(joint: Array, count: int, least: float) -> Array:
+    """Sweep the first `count` pivots of positive definite matrices (m, m, ...) in place; the logarithm of their product
+    (...), none of them smaller than `least`.
 
-    The last column then holds the solution, its end the Schur complement, the rest minus the inverse. Elimination
-    without pivoting is stable for positive definite matrices (Higham, *Accuracy and Stability of Numerical Algorithms*,
-    10.1), and for few rows many times faster than a call a matrix; an inverse times b would not be.
+    What was swept then holds minus the inverse; what stands beside it, the solution; the rest, the Schur complement.
+    Elimination without pivoting is stable for positive definite matrices (Higham, *Accuracy and Stability of Numerical
+    Algorithms*, 10.1), and for few rows many times faster than a call a matrix: its steps are operations on whole
+    arrays, entry by entry of all matrices.
     """
-    log_determinant = np.zeros(joint.shape[:-2])
+    log_determinant = np.zeros(joint.shape[2:])
     for at in range(count):
-        pivot = np.maximum(joint[..., at, at], 1.0)  # no pivot of 1 + G is smaller
+        pivot = np.maximum(joint[at, at], least)
         log_determinant += np.log(pivot)
-        row = joint[..., at, :] / pivot[..., None]
-        column = joint[..., :, at].copy()
-        joint -= column[..., :, None] * row[..., None, :]
-        joint[..., at, :] = row
-        joint[..., :, at] = row
-        joint[..., at, at] = -1 / pivot
+        column = joint[:, at].copy()
+        row = column / pivot
+        for factor, rest in zip(column, joint, strict=True):  # a row at a time stays in the processor's cache
+            rest -= factor * row
+        joint[at] = row
+        joint[:, at] = row
+        joint[at, at] = -1 / pivot
     return log_determinant
 
 
 @dataclass(frozen=True)
 class Equations:
-    """Normal equations of t terms of s series under g covariances; terms stand first, so that sums over few of them are
-    operations on whole arrays. The last term is nothing, and pads."""
+    """Normal equations of t terms of s series under g covariances. The last term is nothing, and pads."""
 
     data: Data
-    share: Array  # (t + 1, s, n): D'
-    turned: Array  # (t + 1, s, g, n): D' K^-1
-    right: Array  # (t + 1, s, g): b
+    share: Array  # (s, t + 1, n): D'
+    turned: Array  # (s, t + 1, g, n): D' K^-1
+    right: Array  # (s, t + 1, g): b
     whole: Array  # (s, g): z' K^-1 z
     log_determinant: Array  # (s, g)
 
@@ -178,38 +180,54 @@ class Equations:
         return -0.5 * self.log_determinant - 0.5 * self.whole
 
     @classmethod
-    def of(cls, data: Data, values: Array, covariances: Array) -> Equations:
-        """Those of terms `values` (t, n) or (s, t, n) under `covariances` (g, 4)."""
-        nothing = np.zeros((*values.shape[:-2], 1, values.shape[-1]))
-        share, _ = columns(np.concatenate([values, nothing], axis=-2), data)
+    def of(cls, data: Data, share: Array, covariances: Array) -> Equations:
+        """Those of terms with columns `share` (s, t, n) under `covariances` (g, 4)."""
+        goal = data.target[:, None]
         inverted, log_determinant = inverse(data, covariances[None])
-        goal = data.target
-        turned = np.ascontiguousarray(np.moveaxis(share[:, None] @ inverted, 2, 0))
-        share = np.ascontiguousarray(np.moveaxis(share, 1, 0))
-        whole = np.einsum("sn,sgnk,sk->sg", goal, inverted, goal)
-        return cls(data, share, turned, (turned @ goal[:, :, None])[..., 0], whole, log_determinant)
+        series, forms, count = inverted.shape[:3]
+        each = np.concatenate([share, np.zeros_like(goal), goal], axis=1)
+        # One product a series, not one a covariance.
+        turned = each @ np.moveaxis(inverted, 1, 2).reshape(series, count, forms * count)
+        turned = turned.reshape(series, each.shape[1], forms, count)
+        right = np.einsum("stgn,sn->stg", turned, goal[:, 0])
+        return cls(data, each[:, :-1], turned[:, :-1], right[:, :-1], right[:, -1], log_determinant)
 
     def evidence(self, members: Index) -> Array:
         """Logarithm of the evidence (s, h, g) of means `members` (h, q), or (s, h, q) of each series; -1 pads members;
         minus infinity where a mean has more terms than a series has values."""
         present = (~self.data.absent).sum(axis=1)
-        each = members[:, None] if members.ndim == 2 else np.moveaxis(members, 0, 1)
+        each = members[None] if members.ndim == 2 else members
         sizes = (each >= 0).sum(axis=2)
-        scores = np.empty((len(each), *self.whole.shape))
-        most = sizes.max(axis=1)
+        scores = np.empty((len(self.whole), each.shape[1], self.whole.shape[1]))
+        most = sizes.max(axis=0, initial=0)
         for size in np.unique(most):
-            rows = np.flatnonzero(most == size)
-            scores[rows] = _scores(self.turned, self.share, self.right, self.whole, each[rows, :, :size])
-        scores -= 0.5 * self.log_determinant
-        possible = np.isfinite(scores) & (present >= sizes)[..., None]
-        return np.moveaxis(np.where(possible, scores, -np.inf), 0, 1)
+            means = np.flatnonzero(most == size)
+            scores[:, means] = self._scores(each[:, means, :size])
+        scores -= 0.5 * self.log_determinant[:, None]
+        possible = np.isfinite(scores) & (present[:, None] >= sizes)[..., None]
+        return np.where(possible, scores, -np.inf)
+
+    def _scores(self, means: Index) -> Array:
+        """:func:`solved`'s evidence (s, h, g) of means of the terms `means` (s or 1, h, q). The coefficient of a term
+        that pads is what it was before the data."""
+        count, series = means.shape[2], np.arange(len(self.whole))[:, None]
+        joint = np.empty((count + 1, count + 1, len(series), means.shape[1], self.whole.shape[1]))
+        share = [self.share[series, means[..., at]] for at in range(count)]
+        for i in range(count):
+            turned = self.turned[series, means[..., i]]
+            for j in range(i + 1):
+                joint[i, j] = joint[j, i] = np.einsum("shgn,shn->shg", turned, share[j])
+            joint[i, i] += 1
+            joint[i, count] = joint[count, i] = self.right[series, means[..., i]]
+        joint[count, count] = self.whole[:, None]
+        return solved(joint)[0]
 
 
 def evidence(data: Data, values: Array, members: Index, covariances: Array) -> Array:
     """:meth:`Equations.evidence` of means over terms `values` (t, n), or (s, t, n), under `covariances` (g, 4)."""
     if values.ndim == 3 and math.prod(members.shape[1:]) < values.shape[1]:
         values, members = _occurring(values, members)
-    return Equations.of(data, values, covariances).evidence(members)
+    return Equations.of(data, columns(values, data)[0], covariances).evidence(members)
 
 
 def _occurring(values: Array, members: Index) -> tuple[Array, Index]:
@@ -217,45 +235,6 @@ def _occurring(values: Array, members: Index) -> tuple[Array, Index]:
     flat = members.reshape(len(members), -1)
     place = np.where(flat < 0, -1, np.arange(flat.shape[1]))
     return np.take_along_axis(values, np.maximum(flat, 0)[..., None], axis=1), place.reshape(members.shape)
-
-
-def _scores(turned: Array, share: Array, right: Array, whole: Array, means: Index) -> Array:
-    """:func:`solved`'s evidence (h, s, g) of means of the terms `means` (h, s or 1, q), from D' K^-1 (t, s, g, n), D'
-    (t, s, n), b (t, s, g) and z' K^-1 z (s, g) of all terms: the same steps on one array for every entry of the
-    matrices. The last term is nothing and pads: its coefficient is what it was before the data."""
-    count, series = means.shape[2], np.arange(len(whole))[None]
-    term = [means[..., i] for i in range(count)]
-    rows: list[list[Array]] = [[np.empty(0)] * (count + 1) for _ in range(count)]
-    for i in range(count):
-        for j in range(i + 1):
-            entry = np.einsum("hsgn,hsn->hsg", turned[term[i], series], share[term[j], series]) + (i == j)
-            rows[i][j] = rows[j][i] = entry
-        rows[i][count] = right[term[i], series]
-    score = np.broadcast_to(whole, rows[0][0].shape)
-    for at in range(count):
-        pivot = np.maximum(rows[at][at], 1.0)
-        score = score + rows[at][count] ** 2 / -pivot + np.log(pivot)
-        rows[at][at] = np.ones(())
-        rows[at] = [entry / pivot for entry in rows[at]]
-        for i in range(count):
-            if i != at:
-                factor, rows[i][at] = rows[i][at], np.zeros(())
-                rows[i] = [entry_of - factor * other for entry_of, other in zip(rows[i], rows[at], strict=True)]
-    score = -0.5 * score
-    for at in range(count):
-        deviation = np.sqrt(np.maximum(rows[at][at], 1e-300))
-        z = np.clip(rows[at][count] / deviation, -30.0, 30.0)
-        mass = np.asarray(special.log_ndtr(z))
-        score += np.log(2.0) + mass
-        if at + 1 < count:
-            ratio = np.exp(-0.5 * z**2 - mass) / ROOT_TWO_PI
-            less = ratio * (ratio + z)
-            column = [rows[i][at] / deviation for i in range(count)]
-            for i in range(count):
-                for j in range(count):
-                    rows[i][j] = rows[i][j] - less * column[i] * column[j]
-                rows[i][count] = rows[i][count] + column[i] * ratio
-    return np.asarray(score)
 
 
 def smoothed(data: Data, covariances: Array) -> Data:
@@ -303,10 +282,10 @@ def refined(data: Data, share: Array, scales: Array, coefficients: Array | None 
             function = np.einsum("fq,fqn->fn", current, share)
             data = replace(data, centre=first + np.log(np.maximum(function, LEAST)))
         linear = share * np.exp(first - data.centre)[:, None]
-        turned = linear @ inverted
-        goal = data.target
-        whole = np.einsum("fn,fnk,fk->f", goal, inverted, goal)
-        right = (turned * goal[:, None]).sum(axis=-1)
-        score, current, spread = solved(turned @ np.swapaxes(linear, 1, 2), right, whole)
+        each = np.concatenate([linear, data.target[:, None]], axis=1)
+        joint = each @ inverted @ np.swapaxes(each, 1, 2)
+        joint[:, range(joint.shape[1] - 1), range(joint.shape[1] - 1)] += 1
+        score, coefficients, spread = solved(np.ascontiguousarray(np.moveaxis(joint, 0, 2)))
+        current = coefficients.T
     assert current is not None
-    return Solved(score - 0.5 * log_determinant[:, 0], current, spread, data, linear)
+    return Solved(score - 0.5 * log_determinant[:, 0], current, np.moveaxis(spread, 2, 0), data, linear)

@@ -44,6 +44,22 @@ def test_a_launch_that_hardly_grows_in_the_runs_is_inside_and_above_zero(slope: 
     assert np.median(widths) < 2
 
 
+@pytest.mark.parametrize("domains", [None, Domains(12, 2, 24)])
+def test_what_one_rank_alone_takes_says_little_of_several(domains: Domains | None) -> None:
+    """One rank waits for nobody: what is there from the second on falls with the work of a rank."""
+    ranks = np.array([[1.0], [3], [6], [12], [24]])
+    rest = np.where(ranks > 1, 2e-4 + 9e-3 / ranks**0.9, 3e-4)
+    noise = np.exp(np.random.default_rng(6).normal(0, 0.01, (len(ranks), 3)))
+    kernel = np.broadcast_to(0.3 / ranks, noise.shape)
+    series = Series(("ranks",), ranks, np.stack([kernel + rest * noise, kernel]), (WHOLE, "k"), ("time", "time"))
+    others = fit_others(series, series.values[0], np.ones(len(ranks)), np.zeros(len(ranks)), domains)
+    assert others is not None
+    asked = np.concatenate([ranks, [[22.0]]])
+    said = others.at(asked, 0.3 / asked[:, 0], asked[:, 0]).value[0]
+    assert said[:-1] == pytest.approx(rest[:, 0], rel=0.15)
+    assert said[-1] == pytest.approx(2e-4 + 9e-3 / 22**0.9, rel=0.15)
+
+
 @pytest.mark.parametrize(("name", "truth"), [("line", (0.002, 3e-4)), ("constant", (0.02, 0.0))])
 def test_noise_of_the_program_leaves_growth_its_doubt(name: str, truth: tuple[float, float]) -> None:
     """Program and kernels measured apart: at few ranks their noise is many times what is between them."""
