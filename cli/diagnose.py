@@ -132,10 +132,10 @@ def _print(found: Diagnosis, args: argparse.Namespace) -> None:
 
     show(*blocks(found, args.top))
     if not args.quiet:
-        show("", next_step(_next(found, args.model)))
+        show("", next_step(_next(found, args.model, args.on)))
 
 
-def _next(found: Diagnosis, model: Path) -> str:
+def _next(found: Diagnosis, model: Path, on: str | None) -> str:
     """What to type: counters or a description of the machine where they decide more, runs where the evidence ends, or
     a forecast."""
     from ranksight.analysis.diagnosis.ceilings import NAMES
@@ -158,4 +158,5 @@ def _next(found: Diagnosis, model: Path) -> str:
         ):
             return "ranksight calibrate -o this-node.toml  # on such a node; then fit with --platform this-node.toml"
         return shell_line("ranksight", "plan", model, *at)
-    return shell_line("ranksight", "predict", model, *at, "--metric", "time")
+    there = () if on is None else ("--on", on)
+    return shell_line("ranksight", "predict", model, *at, "--metric", "time", *there)

@@ -37,7 +37,7 @@ class Laid:
             Exchange(wires(fabric, one.source, one.target, one.size, self.nodes)) for one in program.channels
         ]
         self._latency, self._settled = 0.0, False
-        self._rounds: dict[tuple[int, tuple[str, ...]], Rounds] = {}
+        self._rounds: dict[tuple[int, tuple[tuple[tuple[str, str], ...], ...]], Rounds] = {}
 
     def slower(self, latency: float) -> Laid:
         """The same on a network with so many seconds more latency between nodes; messages share links as they did."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -84,7 +85,7 @@ class Rounds:
 
     def _once(self, left: Left) -> None:
         for rounds, times in self.stages:
-            self._repeat(times, left, lambda r=rounds: [_round(*each, left) for each in r])  # type: ignore[misc]
+            self._repeat(times, left, partial(_one_after_the_other, rounds, left))
         for one in self.members if self.fixed else ():
             if len(one) in self.fixed:
                 seconds, latencies = self.fixed[len(one)]
@@ -136,6 +137,11 @@ def _everywhere(each: Round, ways: Ints, fabric: Fabric, nodes: Ints) -> tuple[E
     source, target = ways[:, each.source].ravel(), ways[:, each.target].ravel()
     size = np.tile(each.size, len(ways))
     return Exchange(wires(fabric, source, target, size, nodes)), fabric.reduction * size * each.combined
+
+
+def _one_after_the_other(rounds: Sequence[tuple[Exchange, Array]], left: Left) -> None:
+    for exchange, combining in rounds:
+        _round(exchange, combining, left)
 
 
 def _round(exchange: Exchange, combining: Array, left: Left) -> None:

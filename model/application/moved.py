@@ -62,7 +62,7 @@ class Moved(Part):
     core: float  # logarithm of core seconds of the same work, there over here
     ratio_spread: float  # standard deviation of the logarithm of a ratio of machines, without a run there
     shift: Array  # (K, 4): difference of runs there from the assumptions, logarithms but for the last
-    spread: Array  # (K, 4): standard deviations of the assumptions, or what runs there leave of them
+    spread: Array  # (K, 4): standard deviations of the assumptions, or those that remain after runs there
     nodes: tuple[int, int]  # cores of a node here and there
     origin: Domains  # ranks on the domains of both, whose bandwidths are described
     target: Domains
@@ -138,6 +138,17 @@ class Moved(Part):
         ranks = cores(points, names)
         each = [_rate(domains, ranks) for domains in (origin, target)]
         return core, np.log(each[0] / each[1])
+
+    def undecided(self, points: Array, names: Sequence[str]) -> Assumed:
+        """What the ratio of machines is taken to be at one of `points` (1, m), and how uncertain it is as nothing says
+        what kernels do."""
+        core, memory = (float(each[0]) for each in self._ratios(points, names))
+        source = f"{np.exp(core):.3g} where a kernel computes, {np.exp(memory):.3g} where it waits for memory"
+        return Assumed(
+            "seconds against the machine of the runs", float(np.exp((core + memory) / 2)),
+            float(np.hypot(self.ratio_spread, MIXED * (memory - core))),
+            f"{source}: nothing counted says which, memory traffic, loads or stalls would",
+        )  # fmt: skip
 
     def laws(self, laws: Laws, points: Array, names: Sequence[str]) -> None:
         """Widen what laws predict by what is assumed of the other machine, and move those that do not count."""

@@ -81,11 +81,14 @@ class Counted(Stored):
             return Quantity.exact(np.broadcast_to(self.where.work.logarithm(points), shape))
         return counts.quantity(np.array([rows.get((kernel, name), -1) for kernel in self.kernels]))
 
-    def loads(self, points: Array, work_points: Array, works: dict[str, Quantity]) -> tuple[Array, Array, Array]:
+    def loads(
+        self, points: Array, work_points: Array, works: dict[str, Quantity], factor: float = 1.0
+    ) -> tuple[Array, Array, Array]:
         """Logarithms of the loads that each level serves (4, K, k), by the best hypothesis of each kernel, and their
-        deviations downwards and upwards (K, k)."""
+        deviations downwards and upwards (K, k); in caches `factor` times as large."""
         assert self.caches is not None
-        x, capacities = self.where.work.logarithm(work_points), self.caches.capacities(self.where.active(points))
+        x = self.where.work.logarithm(work_points)
+        capacities = factor * self.caches.capacities(self.where.active(points))
         shape = len(self.kernels), len(points)
         each, sides = np.full((4, *shape), np.nan), np.zeros((2, *shape))
         for at, (composition, name) in enumerate(self.compositions):
@@ -201,12 +204,22 @@ class Counted(Stored):
             unknown = np.moveaxis(none, 0, 2)
             return unknown, unknown, Quantity(*none[:3]), works
         each, down, up = self.loads(points, work_points, works)
-        cycles = np.exp(each) * self.latencies_at(np.exp(f.centre[0]))[:, None]
+        latencies = self.latencies_at(np.exp(f.centre[0]))[:, None]
+        cycles = np.exp(each) * latencies
         kinds = {
             name: Quantity(log(cycles[first:].sum(axis=0)), down, up) for name, first in ((WAITING, 0), (BEYOND_L1, 1))
         }
+        memory = Quantity(each[3], down, up)
+        if self.caches.doubt:
+            # Where a working set is about as large as a cache, how large the cache is decides who serves it.
+            factors = np.exp([self.caches.doubt, -self.caches.doubt])
+            ends = [np.exp(self.loads(points, work_points, works, float(each))[0]) * latencies for each in factors]
+            for name, first in ((WAITING, 0), (BEYOND_L1, 1)):
+                with np.errstate(invalid="ignore"):
+                    sides = [np.abs(log(end[first:].sum(axis=0)) - kinds[name].centre) for end in ends]
+                kinds[name] = kinds[name].wider(*np.nan_to_num(sides, posinf=0.0))
         loads, levels = (np.moveaxis(part, 0, 2) for part in (np.exp(each), cycles))
-        return loads, levels, Quantity(each[3], down, up), {**works, **kinds}
+        return loads, levels, memory, {**works, **kinds}
 
     def _fits(self) -> bool:
         parts = [part for part in (self.total, self.execution, self.stall) if part is not None]

@@ -38,7 +38,9 @@ from ranksight.platforms.writing import dumps
 
 STEP = 0.02
 """Step of the differences, 1."""
-ROUNDS = 8
+ROUNDS = 50
+ENOUGH = 1e-3
+"""Change of a logarithm at which the rounds end, 1."""
 LARGEST = 0.5
 """Largest change of a logarithm in a round, 1."""
 
@@ -156,8 +158,8 @@ def _learned(model: Model, equation: Application, runs: Runs) -> tuple[Array, Ar
         normal = np.einsum("kni,kn,knj->kij", slope, weight, slope) + np.eye(count) * precision[:, None]
         covariance = np.asarray(np.linalg.inv(normal), dtype=np.float64)
         pull = np.einsum("kni,kn->ki", slope, weight * gap) + precision * (mean - shift)
-        step = np.einsum("kij,kj->ki", covariance, pull)
-        shift = shift + np.clip(step, -LARGEST, LARGEST)
+        step = np.clip(np.einsum("kij,kj->ki", covariance, pull), -LARGEST, LARGEST)
+        shift = shift + step
         # What the kernels have in common, by what each says beyond its own prior.
         gained = np.maximum(1 / np.diagonal(covariance, axis1=1, axis2=2) - precision, 0.0)
         each = gained * precision / (gained + precision)
@@ -165,7 +167,9 @@ def _learned(model: Model, equation: Application, runs: Runs) -> tuple[Array, Ar
         kernel_mean = np.where(
             gained > 0, mean + (shift - mean) * (gained + precision) / np.maximum(gained, 1e-12), 0.0
         )
-        mean = doubt * (each * kernel_mean).sum(axis=0)
+        before, mean = mean, doubt * (each * kernel_mean).sum(axis=0)
+        if max(np.abs(step).max(), np.abs(mean - before).max()) < ENOUGH:
+            break
     everyone = np.tile(mean, (len(machine.kernels), 1))
     spread = np.sqrt(np.square(machine.spread) / 2 + doubt)
     everyone[at] = shift

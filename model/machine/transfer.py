@@ -43,6 +43,9 @@ from ranksight.platforms.files import parse
 
 UNNAMED = "fit it with --platform NAME: 'ranksight platforms' lists the machines described"
 
+PARTS = frozenset({"bytes_mem", "bytes_mem_read", "loads_mem", "stall_cycles"})
+"""Metrics of which one says whether a kernel computes or waits for memory."""
+
 
 def measured_platform(model: Model) -> Platform:
     """The machine that the runs of a model were on; InputError where it does not say."""
@@ -117,6 +120,9 @@ def _moved(model: Model, origin: Platform, target: Platform, instructions: float
         network=not network or network is not equation.network,
         runs=equation.runs,
     )
+    if not {name for _, name in model.fitted.keys} & PARTS:
+        unknown = moved.undecided(model.training.max(axis=0)[None], model.parameters)
+        moved = replace(moved, assumed=(*moved.assumed, unknown))
     resources = equation.resources
     machine = None if resources is None else resources.machine
     if resources is not None and machine is not None:
@@ -191,6 +197,7 @@ def _counted(
     latencies = np.array(Machine.of(target).at(frequency).latencies)
     rates = replace(law.clock, values=law.clock.values + log(factors[-1].value))
     where = replace(law.where, domains=domains) if law.where.domains else law.where
+    caches = None if law.caches is None else Caches.of(target, latencies)
     return replace(
         law,
         where=where,
@@ -199,7 +206,7 @@ def _counted(
         frequency=frequency,
         execution=None if law.execution is None else shifted(law.execution, cycles),
         stall=None if law.stall is None else _waiting_alone(law.stall),
-        caches=None if law.caches is None else Caches.of(target, latencies),
+        caches=None if caches is None else replace(caches, doubt=spread("capacity")),
         line=float(target.line),
     )
 
