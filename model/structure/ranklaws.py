@@ -193,7 +193,7 @@ def fit_rank_laws(
     by_sums, by_traces = _near(laws, [keys[row] for row in rows]), halos or {}
     near = {
         kernel: list(dict.fromkeys([*by_sums.get(kernel, ()), *by_traces.get(kernel, ())]))
-        for kernel in {**by_sums, **by_traces}
+        for kernel in dict.fromkeys([*by_sums, *by_traces])
     }
     for row, (kernel, name) in enumerate(keys[row] for row in rows):
         if name == "bytes_sent" and kernel in near and not _everywhere(laws[row], values[row], ranks):
