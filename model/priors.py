@@ -62,11 +62,11 @@ WORTH = 5.0
 """Series or kernels that other priors count for, 1: the law of the discrepancy, the weights of the laws of a time."""
 FOREIGN_GRID = 0.02
 """Probability that what goes by a process grid goes by another one than most kernels do, 1."""
-NEIGHBOURS: Mapping[str, float] = {"mixed": 0.5, "unequal": 0.05, "once": 0.5, "edges": 0.5}
+NEIGHBOURS: Mapping[str, float] = {"mixed": 0.5, "unequal": 0.05, "once": 0.5, "edges": 0.5, "constant": 0.5}
 """Weights of grids of neighbours, 1: of all that are periodic in some dimensions only, where one that is in all or none
 has 1; factor of one on which directions cost differently, where on another they cost the same; of sending once to a
 neighbour that is met both ways, where sending both ways has 1; of all domains together whose edges differ more than
-those of another that fits."""
+those of another that fits; of messages of one length, where faces of blocks meet the bytes as well."""
 RANK_SUMS: Mapping[str, float] = {"term": 2.0, "fewest ranks": 1.0, "other ranks": 1.5, "dimension": 0.25, "side": 1.5}
 """Costs of an exact sum over the ranks, logarithms of odds: of a term, of leaving the fewest ranks out, of leaving
 another number out, of a grid's dimension, and of a term of one of its sides alone."""

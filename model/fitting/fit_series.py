@@ -10,10 +10,10 @@ import numpy as np
 from ranksight.core.arrays import Array, Index, Mask
 from ranksight.core.errors import InputError
 from ranksight.core.log import progress
-from ranksight.core.metrics import Kind
+from ranksight.core.metrics import Kind, metric
 from ranksight.core.onethread import one_thread
 from ranksight.model import priors
-from ranksight.model.fitting.fitted import Fitted, is_positive
+from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.fitting.iterations import hidden_slope, lines
 from ranksight.model.fitting.outcome import Searched, by_process, fitted_by_process, fitted_from, joined
 from ranksight.model.search import shrinkage
@@ -92,7 +92,7 @@ def fit_series(
         settings |= {"iterations": iterations, "grid": grid, "domains": domains}
         return fit_shares(series, jobs, dask, space=space, **settings)
     sampled = series.sampled
-    positive = is_positive(series.metrics, series.values) | sampled
+    positive = _is_positive(series.metrics, series.values) | sampled
     groups = _groups(series.metrics, sampled)
     location = noise.locate_groups(series.values, series.worth, series.points, list(groups.values()), over_repetitions)
     answered = by_process(series, location, space, intervals, line)
@@ -252,3 +252,14 @@ def _prior(
         return discrepancy.alone(problem, screened, base, known)
     limit = np.maximum(discrepancy.MOST, base)
     return np.minimum(base * common[0], limit), np.full(len(base), common[1])
+
+
+def _is_positive(names: tuple[str, ...], values: Array) -> Mask:
+    """Which series (s, n, r) are held above zero: none of their values is at or below it, and their metric is no
+    unknown with a sign."""
+    kinds = {name: metric(name).kind for name in set(names)}
+    signed = np.array([kinds[name] == "other" for name in names], dtype=bool)
+    with np.errstate(invalid="ignore"):
+        return ~(values <= 0).any(axis=(1, 2)) | (
+            ~signed & ~(values < 0).any(axis=(1, 2)) & (values > 0).any(axis=(1, 2))
+        )

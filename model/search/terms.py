@@ -183,6 +183,10 @@ SEARCHED: Mapping[Factor, GridTerm] = {
 """Those that functions are searched with."""
 
 
+SAME = 1e-9
+"""Relative difference of values of a term that are the same."""
+
+
 def on_a_grid(text: str) -> Factor:
     """The factor of process grids whose term has this text, of the fewest dimensions where several have it."""
     return ON_GRIDS[[each.text for each in GRID_TERMS].index(text)]
@@ -287,6 +291,33 @@ def values(terms: Array, points: Array) -> Array:
     size, sign = log_terms(terms, points)
     with np.errstate(over="ignore"):
         return np.asarray(sign * np.exp(size))
+
+
+def ended_values(terms: Array, points: Array, parameters: Sequence[str], largest: Array, leading: Index) -> Array:
+    """Values (t, k) of terms at `points` (k, m) where sides of a process grid are cut no further than in the runs.
+
+    A term of one side that is the same on half of the most ranks measured as there may follow a side that was not cut
+    in between, or work that no more ranks share: on more ranks it stays as it is. Where a term of all sides of such a
+    grid is among the `leading` ones (indices) of the series and changed in between, the program has that grid.
+    `largest` (m,): values measured.
+    """
+    beyond = values(terms, points)
+    axis = list(parameters).index("ranks") if "ranks" in parameters else 0
+    further = points[:, axis] > largest[axis]
+    numbers = -terms[:, axis, 2]
+    gridded = np.flatnonzero((numbers > 0) & (numbers <= len(GRID_TERMS)))
+    if "ranks" not in parameters or not further.any() or not len(gridded):
+        return beyond
+    near, half = points[further], points[further]
+    near[:, axis], half[:, axis] = largest[axis], max(largest[axis] // 2, 1.0)
+    at_most, before = values(terms[gridded], near), values(terms[gridded], half)
+    same = (np.abs(at_most - before) <= SAME * np.abs(at_most)).all(axis=1)
+    of_grid = [GRID_TERMS[int(number) - 1] for number in numbers[gridded]]
+    dimensions, one_side = (np.array([getattr(each, name) for each in of_grid]) for name in ("dimensions", "one_side"))
+    shown = dimensions[~same & ~one_side & np.isin(gridded, leading)]
+    may_end = same & one_side & ~np.isin(dimensions, shown)
+    beyond[np.ix_(gridded[may_end], further)] = at_most[may_end]
+    return beyond
 
 
 def write_term(term: Array, parameters: Sequence[str]) -> str:

@@ -13,7 +13,7 @@ from ranksight.core.errors import InputError, nearest
 from ranksight.core.experiment import Experiment, Run
 from ranksight.core.metrics import Reduction, metric
 from ranksight.model.series.computation import THREADS
-from ranksight.model.series.over_ranks import added, by_thread, reduced, reduction_of
+from ranksight.model.series.over_ranks import SENT, added, by_thread, reduced, reduction_of, traced
 from ranksight.model.series.sampling import with_sampling
 
 
@@ -180,6 +180,11 @@ def series_from_experiment(
     if not filled.rows:
         raise InputError(f"{experiment.path} holds no counters", "measure or import runs with counters")
     names, values = list(filled.rows), filled.array()
+    silent = np.array([name in SENT and how[name] in ("mean", "sum") for _, name in names], dtype=bool)
+    for place, runs_of in cells.items():
+        if silent.any() and any(traced(experiment, run) for run in runs_of):
+            column = values[(silent, *place)]
+            values[(silent, *place)] = np.where(np.isnan(column), 0.0, column)
     signs = {name: metric(name).kind == "other" for name in how}
     signed = np.array([signs[name] for _, name in names], dtype=bool)
     values = np.where(signed[:, None, None], values, np.maximum(values, 0.0))

@@ -14,7 +14,7 @@ from ranksight.core.experiment import Experiment
 from ranksight.core.log import log
 from ranksight.core.metrics import Reduction, metric
 from ranksight.model.application.others import overlap, sometimes
-from ranksight.model.application.waiting import parted
+from ranksight.model.application.waiting import parted, unworked
 from ranksight.model.application.whole import without_sums
 from ranksight.model.energy.stored import Energy, fit_energy, unmetered
 from ranksight.model.fitting.iterations import check
@@ -155,7 +155,7 @@ def measure(statement: Statement) -> Measured:
         sampled = replace(sampled, series=unmetered(sampled.series))
     series = sampled.series
     units = "" if statement.units else indivisible(seen)
-    notes = tuple(filter(None, (units, uneven, overlap(series), sometimes(series))))
+    notes = tuple(filter(None, (units, uneven, overlap(series), sometimes(series), unworked(experiment))))
     reduced = _reductions(series, how)
     clashes = contradictions(series)
     return Measured(seen, sampled, reduced, selection, clock, energy, inclusive, changing, notes, clashes)

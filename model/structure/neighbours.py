@@ -98,7 +98,7 @@ class Neighbours(Structure):
             order = [g for g in np.argsort(-self.weight[row], kind="stable").tolist() if fits[g]]
             grids = [self.grids[g] for g in order if name == "messages" and len(set(self.grids[g].periodic)) == 1]
             if grids:
-                kinds[kernel] = list(dict.fromkeys((grid.dimensions, grid.periodic[0], False) for grid in grids))
+                kinds[kernel] = list(dict.fromkeys(map(_halo_of, grids)))
         return kinds
 
     def predict(self, points: Array) -> Forecast:
@@ -265,6 +265,10 @@ class Neighbours(Structure):
             and bool(((self.index >= 0) & (self.index < len(self.coefficients))).all())
             and bool((self.weight.sum(axis=1) > 0).all())
         )
+
+
+def _halo_of(grid: Cartesian) -> Halo:
+    return grid.dimensions, grid.periodic[0], False, grid.periodic[0] and grid.ring == "peers"
 
 
 _NONE = np.empty((0, 0))

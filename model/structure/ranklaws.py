@@ -19,7 +19,8 @@ coefficients c of which any order of magnitude is as likely as another, rivals o
 
 so that a term that is hardly there speaks for the others. The answer is the likeliest sum, and the interval has all
 but the unlikely ones: of the rivals, or of the proven sums that are nearly as simple. Counts of few units are met by
-some sum whatever they are; the interval then has that of the function that was searched for as well.
+some sum whatever they are, and what a sum that leaves the largest run out says of more ranks is open; the interval
+then has that of the function that was searched for as well.
 """
 
 from __future__ import annotations
@@ -179,7 +180,7 @@ def fit_rank_laws(
     places, values = _by_ranks(series, rows, ranks)
     wanted = [keys[row] for row in rows]
     cost, shown, proven = find_costs(values, ranks, np.array([name == "messages" for _, name in wanted]))
-    cost = on_same_sides(cost, wanted, called or Called(), int(ranks.max()))
+    cost, offered = on_same_sides(cost, wanted, called or Called(), int(ranks.max()))
     sizes = places[:, 0] if places.shape[1] == 1 and (places > 0).all() else None
     # How often something is sent says nothing of the size of blocks.
     seen = [sizes if name == "bytes_sent" else None for _, name in wanted]
@@ -188,11 +189,15 @@ def fit_rank_laws(
         for one, sure, row, counted, size in zip(cost, proven, values, shown, seen, strict=True)
     ]
     laws, odds = [sums for sums, _ in each], [weights for _, weights in each]
-    chance = np.array([by_chance(*each, ranks) for each in zip(cost, proven, values, strict=True)])
+    chance = np.array([by_chance(*each, ranks) for each in zip(cost, proven, values, shown, offered, strict=True)])
     scatter = [0.0] * len(rows)
     several = ranks > 1
     values, ranks = values[:, :, several], ranks[several]
-    near = {**(halos or {}), **_near(laws, [keys[row] for row in rows])}
+    by_sums, by_traces = _near(laws, [keys[row] for row in rows]), halos or {}
+    near = {
+        kernel: list(dict.fromkeys([*by_sums.get(kernel, ()), *by_traces.get(kernel, ())]))
+        for kernel in dict.fromkeys([*by_sums, *by_traces])
+    }
     for row, (kernel, name) in enumerate(keys[row] for row in rows):
         if name == "bytes_sent" and kernel in near and not _everywhere(laws[row], values[row], ranks):
             margins, beside = find_margins(values[row], ranks, near[kernel])

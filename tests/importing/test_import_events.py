@@ -118,6 +118,19 @@ def test_loads_that_met_a_line_on_its_way_are_not_loads_of_memory() -> None:
     assert "among them" not in with_buffer.provenance["loads_mem"]
 
 
+@pytest.mark.parametrize("options", [(), ("--platform", "haswell-e5-2680v3")])
+def test_loads_that_missed_the_last_cache_are_those_of_memory(tmp_path: Path, options: tuple[str, ...]) -> None:
+    """An event that counts them comes before what all loads leave, a small difference of large counts."""
+    made, path = tmp_path / "made", tmp_path / "hw-n4.csv"
+    events = {"ALL_LOADS": 100, "L1_HIT": 80, "L2_HIT": 10, "L3_HIT": 6, "L3_MISS": 1}
+    head = [f"MEM_{'' if name == 'ALL_LOADS' else 'LOAD_'}UOPS_RETIRED.{name}_PS" for name in events]
+    columns = "\t".join(f"Hardware Event Count:{name}" for name in head)
+    values = "\t".join(f"{4_000_000 * count}" for count in events.values())
+    path.write_text(f"Function\t{columns}\tModule\nsolve\t{values}\tapp\n")
+    assert main(["import", str(path), "--parameter", r"ranks=n(\d+)", "-o", str(made), *options]) == 0
+    assert (kernel(made)["loads"], kernel(made)["loads_mem"]) == (1e8, 1e6)
+
+
 def test_the_error_of_sampled_events_goes_on_into_what_is_formed() -> None:
     table = pd.DataFrame({"kernel": ["k"], "rank": [0], "RESOURCE_STALLS.LB": [4e6], "RESOURCE_STALLS.SB": [0.0]})
     samples = pd.DataFrame(

@@ -18,6 +18,7 @@ from ranksight.model.series.reducing import Series
 from ranksight.model.structure.ranklaws import NO_RANK_LAWS, RankLaws, fit_rank_laws
 from ranksight.model.structure.ranksums import Called
 from ranksight.model.structure.rankterms import RANK_TERMS, term_values
+from ranksight.model.structure.structured import lines_of
 
 
 def tree(p: int) -> int:
@@ -222,6 +223,42 @@ def test_no_coefficient_hangs_on_one_number_of_ranks() -> None:
     assert law.predict(np.array([[64.0, 32.0]])).value[0, 0] == pytest.approx(4.0)
 
 
+def test_leaving_the_largest_run_out_is_not_sure() -> None:
+    """What eight ranks have beyond the others may be there on sixteen, too."""
+    keys = {("main: Send", "messages")}
+    for at, doubted in ((8, True), (7, False)):
+        law = fit_rank_laws(series(lambda p, at=at: 4.0 * p + 9.0 * (p == at), range(2, 9)), keys)
+        assert law is not None
+        assert law.chance.all() == doubted
+
+
+def test_recursive_halving_leaves_ranks_out() -> None:
+    """Powers of two do not show whether all ranks halve: where each has a partner for every step both may be."""
+    sent = {p: (np.log2(p), 1024.0 * (p - 1) / p) for p in (2, 4, 8)}
+    halving = 1024.0 * 7 / 12
+    for partners, inside in ((3.0, True), (1.0, False)):
+        law = fit_rank_laws(counts(sent), BOTH, None, Called(ranks=8, partners={"cg": partners}))
+        assert law is not None
+        said = law.predict(np.array([[12.0]]))
+        row = law.metrics.index("bytes_sent")
+        assert (said.lower[row, 0] <= halving * (1 + 1e-9)) == inside
+        assert said.upper[row, 0] >= 1024.0 * 11 / 12 * (1 - 1e-9)
+
+
+def test_communicators_of_a_row_show_the_side() -> None:
+    """1, 2, 2 and 4 ranks of 1, 2, 4 and 8 are rows of a plane; three ranks of each group are none."""
+    rows = {p: {dims_create(p, 2)[0]} for p in (1, 2, 4, 8)}
+    columns = {p: {dims_create(p, 2)[1]} for p in (1, 2, 4, 8)}
+    lines = lines_of({"row": rows, "column": columns, "team": {1: {1}, 2: {2}, 4: {3}, 8: {3}}})
+    assert lines == {"row": frozenset({"x of 2"}), "column": frozenset({"y of 2", "y of 3"})}
+    # Along a column messages are (y - 1) / y a rank, which few ranks cannot tell from others of that size.
+    sent = {p: (1 - 1 / dims_create(p, 2)[1], 64.0) for p in (2, 4, 8, 16)}
+    law = fit_rank_laws(counts(sent), BOTH, None, Called(lines={"cg": lines["column"]}))
+    assert law is not None
+    said = law.predict(np.array([[27.0]]))
+    assert said.value[law.metrics.index("messages"), 0] == pytest.approx(1 - 1 / 3)
+
+
 def test_two_plateaus_are_no_tree() -> None:
     """Three to eight ranks take two or three steps of a tree; with two ranks as an exception nothing else shows it."""
     keys = {("main: Send", "messages")}
@@ -288,6 +325,32 @@ def test_halos_of_particles_grow_by_the_cut_off() -> None:
     assert (said.lower[row] <= measured).all()
     assert (measured <= said.upper[row]).all()
     assert "halo by rising sides" in law.formula(row)
+
+
+def test_halos_may_go_once_to_a_rank_that_is_met_twice() -> None:
+    """Two ranks along a side do not show whether they send one message to each other or two: three do."""
+    points = np.array([[p, n] for n in (8, 10, 12) for p in range(1, 9) if p not in (3, 5, 6, 7)], dtype=float)
+
+    def sent(p: int, n: float, bytes_too: bool) -> float:
+        sides, total = dims_create(int(p), 3), 0.0
+        extended = [n / side for side in sides]
+        for at, side in enumerate(sides):
+            face = prod(length for other, length in enumerate(extended) if other != at) if bytes_too else 1.0
+            total += (side > 1) * (1 + (side > 2)) * face
+            extended[at] += 3.0
+        return 100 * total
+
+    values = np.array([[sent(p, n, part) for p, n in points] for part in (False, True)])
+    values[:, points[:, 0] == 1] = np.nan
+    given = Series(("ranks", "size"), points, values[..., None], ("md: Send",) * 2, ("messages", "bytes_sent"))
+    kinds = {"md: Send": [(3, False, False, False), (3, True, False, True)]}
+    law = fit_rank_laws(given, {("md: Send", "messages"), ("md: Send", "bytes_sent")}, kinds)
+    assert law is not None
+    row = law.metrics.index("bytes_sent")
+    asked = np.array([[27.0, 12.0], [64.0, 12.0]])
+    said, true = law.predict(asked), np.array([sent(int(p), n, True) for p, n in asked])
+    assert (said.lower[row] <= true * (1 + 1e-3)).all()
+    assert (true <= said.upper[row] * (1 + 1e-3)).all()
 
 
 def test_tables_of_messages_know_sums_of_laws() -> None:

@@ -76,7 +76,9 @@ def test_a_stated_volume_goes_on_to_another_size(one_size: Experiment, tmp_path:
     # What is not stated is not known, and says so.
     (table,) = model.messages(ranks=64, size=24)
     assert {row.reason for row in table.rows if row.kernel == "solve"} == {"size took one value in the measurements"}
-    assert "pack sends as size^2 grows, as stated, beyond what was measured" in model.notes(np.array([[64.0, 24.0]]))
+    assert "bytes of pack, as stated, beyond what was measured: they grow like size^2" in model.notes(
+        np.array([[64.0, 24.0]])
+    )
     held = model.equation.communication
     assert held is not None
     said = held.functions.predict(np.array([[16.0, 24.0]]))
