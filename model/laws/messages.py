@@ -118,8 +118,8 @@ def fit_exchange(series: Series, domains: Domains = NOT_DESCRIBED) -> Exchange |
     } | {term(over, {"ranks": SCATTERED}): RARE_TERM}
     middle, error = middle[some], np.hypot(error[some], REPEATED) * middle[some]
     places, known = _places(part.points, series.parameters, domains), len(over) - len(series.parameters)
-    alone = (len(over) - 1,) if known else ()
-    times = fit_sums(forms(over, tree, surface), places, middle, np.nan_to_num(error), known, alone)
+    lone = (len(over) - 1,) if known else ()
+    times = fit_sums(forms(over, tree, surface), places, middle, np.nan_to_num(error), known, lone)
     return Exchange(tuple(np.array(kernels, dtype=object)[some]), series.parameters, times, domains)
 
 

@@ -129,8 +129,8 @@ def _calls(
     """Calls of a rank in communicators of a kind, where no other kind has as many ranks; 1 where none is such."""
     single = [place for place in tables if len(_coincide(kind, kinds, ranks[place])) == 1]
     each = [tables[place].loc[tables[place]["comm_size"] == kind.at(ranks[place]), "count"] for place in single]
-    found = [float(count.sum()) / ranks[place] for place, count in zip(single, each, strict=True)]
-    return float(np.mean(found)) if found and np.mean(found) > 0 else 1.0
+    means = [float(count.sum()) / ranks[place] for place, count in zip(single, each, strict=True)]
+    return float(np.mean(means)) if means and np.mean(means) > 0 else 1.0
 
 
 def _of_kind(
@@ -141,7 +141,7 @@ def _of_kind(
     ranks: Mapping[int, int],
 ) -> dict[int, pd.DataFrame]:
     """Rows of calls in communicators of one kind; where others have as many ranks, its part of all by its `calls`."""
-    found = {}
+    rows_of = {}
     for place, table in tables.items():
         rows = table[table["comm_size"] == kind.at(ranks[place])]
         same = _coincide(kind, kinds, ranks[place])
@@ -149,8 +149,8 @@ def _of_kind(
             part = calls[kinds.index(kind)] / sum(calls[n] for n in same)
             rows = rows.assign(count=rows["count"] * part, bytes=rows["bytes"] * part)
         if len(rows):
-            found[place] = rows
-    return found
+            rows_of[place] = rows
+    return rows_of
 
 
 def _by_operation(tables: Mapping[int, pd.DataFrame]) -> dict[tuple[str, str], dict[int, pd.DataFrame]]:
