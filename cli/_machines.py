@@ -26,7 +26,6 @@ def which_machine(args: argparse.Namespace) -> int:
     """Predict the job on every machine and print a table; 4 when it is predicted on none."""
     from ranksight.analysis.comparison.machines import offers
     from ranksight.model.fitted_model import Model
-    from ranksight.platforms import load
     from ranksight.reports.machines import blocks, rows
     from ranksight.reports.pasted import pasted
     from ranksight.reports.terminal import next_step, show
@@ -49,7 +48,7 @@ def which_machine(args: argparse.Namespace) -> int:
         level=args.level or LEVEL,
         instructions=args.instructions,
         power=_stated("power", args.power),
-        price=_priced(args.price, args.on),
+        price=_priced(args.price),
     )
     if args.output is not None:
         from ranksight.reports.html.page import write
@@ -69,8 +68,7 @@ def which_machine(args: argparse.Namespace) -> int:
         show(*blocks(found))
         best = next((each for each in found if each.status == "ok"), None)
         if best is not None and not args.quiet:
-            stated = {load(name).name: name for name in args.on}[best.machine]
-            line = shell_line("ranksight", "diagnose", args.before, *options(best.configuration), "--on", stated)
+            line = shell_line("ranksight", "diagnose", args.before, *options(best.configuration), "--on", best.machine)
             show("", next_step(line))
     return 0 if any(each.status == "ok" for each in found) else 4
 
@@ -98,20 +96,17 @@ def _stated(what: str, given: list[str]) -> dict[str, float]:
     return found
 
 
-def _priced(stated: list[str], machines: list[str]) -> dict[str, Prices]:
-    """Prices by platform; several of one platform add up, and one without a platform is that of all."""
+def _priced(stated: list[str]) -> dict[str, Prices]:
+    """Prices by platform; several of one platform add up."""
     from ranksight.model.energy.prices import Prices
-    from ranksight.platforms import load
 
-    common = [text for text in stated if "=" not in text]
-    texts: dict[str, list[str]] = {load(name).name: [] for name in machines} if common else {}
+    texts: dict[str, list[str]] = {}
     for text in stated:
         name, equals, price = text.partition("=")
-        if equals and not name:
+        if not equals or not name:
             raise UsageError(
                 f"--price {text[:80]!r} is not PLATFORM=PRICE", "such as --price 'grace=1.5 EUR/node-hour'"
             )
-        if equals:
-            texts.setdefault(name, []).append(price)
-    prices = {name: Prices.read([*each, *common], f"--price {name}") for name, each in texts.items()}
+        texts.setdefault(name, []).append(price)
+    prices = {name: Prices.read(each, f"--price {name}") for name, each in texts.items()}
     return {name: each for name, each in prices.items() if each is not None}

@@ -23,7 +23,7 @@ _TABLES = ("topology", "clock", "caches", "memory", "network")
 _SOURCED = "write { value = ..., source = '...' }"
 _CURVE = "give { cores = [...], bandwidth = [...], source = '...' }"
 _MACHINES = "ranksight.platforms.machines"
-_SEE = "'ranksight calibrate -o FILE' writes a whole one, 'ranksight platforms generic > FILE' one to edit"
+_SEE = "'ranksight calibrate -o FILE' writes a whole one"
 
 S = TypeVar("S", bound=Layout | Clock | Cache | Memory)
 

@@ -121,7 +121,7 @@ def columns(values: Array, data: Data) -> tuple[Array, Array]:
 
 def solved(joint: Array) -> tuple[Array, Array, Array]:
     """Logarithm of the evidence (...), coefficients (q, ...) and their covariance (q, q, ...) from the normal equations
-    (q + 1, q + 1, ...), which are overwritten: 1 + G, b beside and below, z' K^-1 z at the end. The part of the
+    (q + 1, q + 1, ...), which are overwritten: 1 + G, b in the last row and column, z' K^-1 z at the end. The part of the
     evidence that all means of a covariance share is left out."""
     count = len(joint) - 1
     score = -0.5 * swept(joint, count, 1.0)
@@ -144,7 +144,7 @@ def swept(joint: Array, count: int, least: float) -> Array:
     """Sweep the first `count` pivots of positive definite matrices (m, m, ...) in place; the logarithm of their product
     (...), none of them smaller than `least`.
 
-    What was swept then holds minus the inverse; what stands beside it, the solution; the rest, the Schur complement.
+    What was swept then holds minus the inverse; the last column, the solution; the rest, the Schur complement.
     Elimination without pivoting is stable for positive definite matrices (Higham, *Accuracy and Stability of Numerical
     Algorithms*, 10.1), and for few rows many times faster than a call a matrix: its steps are operations on whole
     arrays, entry by entry of all matrices.

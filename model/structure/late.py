@@ -97,11 +97,8 @@ class Late(Structure):
         )
 
 
-NOTHING_LATE = Late((), (), (), (), np.empty(0), *np.empty((3, 0, 0)))
-
-
-def fit_late(series: Series) -> Late:
-    """The times of `series` that begin late."""
+def fit_late(series: Series) -> Late | None:
+    """The times of `series` that begin late; None where there is none."""
     values = reduce(series.values, "mean", axis=2)
     count = np.maximum(np.isfinite(series.values).sum(axis=2), 1)
     axes: dict[int, int] = {}
@@ -114,7 +111,7 @@ def fit_late(series: Series) -> Late:
         if (axis := _boundary(series.points, zero, several)) is not None:
             axes[i] = axis
     if not axes or not (series.points > 0).all():
-        return NOTHING_LATE
+        return None
     rows = list(axes)
     part = values[rows]
     used = (part > 0).any(axis=0)
