@@ -255,7 +255,7 @@ def _fit(relative: Array, covariance: Array, real: Mask, prior: Array) -> _Fit:
     """Least squares of logarithms at terms that are `relative` (K, h, q, n) to what was measured, those that are `real`
     (h, q), under each covariance (K, s, n, n), with the logarithms of the odds of both, `prior` (s, h).
 
-    Gauss and Newton's iteration, from a sum to which all terms add the same. After each step the sum as a whole is moved
+    Gauss and Newton's iteration, from a sum of equal terms. After each step the sum as a whole is moved
     to where it meets the values best, which logarithms are linear in.
     """
     real = (real & relative.any(axis=3))[:, None]

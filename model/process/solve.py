@@ -121,7 +121,7 @@ def columns(values: Array, data: Data) -> tuple[Array, Array]:
 
 def solved(joint: Array) -> tuple[Array, Array, Array]:
     """Logarithm of the evidence (...), coefficients (q, ...) and their covariance (q, q, ...) from the normal equations
-    (q + 1, q + 1, ...), which are overwritten: 1 + G, b in the last row and column, z' K^-1 z at the end. The part of the
+    (q + 1, q + 1, ...), which are overwritten: 1 + G, b last in rows and columns, z' K^-1 z at the end. The part of the
     evidence that all means of a covariance share is left out."""
     count = len(joint) - 1
     score = -0.5 * swept(joint, count, 1.0)
