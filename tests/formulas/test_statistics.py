@@ -188,10 +188,10 @@ def test_a_sum_grows_by_the_evidence_of_the_longer_one() -> None:
     """What a further term raises the evidence to is the evidence with it, where all coefficients are above zero."""
     data, scales = _data(), np.array([(0.05, 0.02, 0.05, 0.02), (0.0, 0.1, 0.0, 0.1)])
     for scale in scales:
-        equations = solve.Equations.of(data, np.stack([np.ones(5), 1 / RANKS])[None], scale[None])
-        share = np.moveaxis(equations.share[:-1], 0, 1)
-        turned = np.ascontiguousarray(np.moveaxis(equations.turned[:-1], 0, 2))
-        right = np.moveaxis(equations.right[:-1], 0, 2)
+        terms = solve.columns(np.stack([np.ones(5), 1 / RANKS])[None], data)[0]
+        equations = solve.Equations.of(data, terms, scale[None])
+        share = equations.share[:, :-1]
+        turned, right = (np.swapaxes(each[:, :-1], 1, 2).copy() for each in (equations.turned, equations.right))
         diagonal = 1.0 + np.einsum("sgtn,stn->sgt", turned, share)
         raised = _raised(np.array([[[0]]]), share, turned, right, diagonal, equations.of_nothing)[0, 0, 1]
         assert raised == pytest.approx(equations.evidence(np.array([[0, 1]]))[0, 0, 0], abs=0.02)
