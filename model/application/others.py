@@ -214,14 +214,14 @@ def fit_others(
     places = _places(series.points, nodes, np.maximum(whole - middle, TIMERS * whole), begins)
     added = ADDED + len(begins)
     # One rank waits for nobody, and one node for no other.
-    alone = (series.parameters.index("ranks"),) if ranked and not waiting else ()
-    alone += (len(series.parameters) + len(begins),) if ranked and domains is not None else ()
+    lone = [series.parameters.index("ranks")] if ranked and not waiting else []
+    lone += [len(series.parameters) + len(begins)] if ranked and domains is not None else []
     if not waiting and (share > noise).all():
-        times = fit_sums(space, places, middle[None], error[None], added, alone)
+        times = fit_sums(space, places, middle[None], error[None], added, tuple(lone))
         return Others(times, scatter, domains=domains)
     space = _without_constant(space)
     if waiting:
-        times = fit_sums(space, places, middle[None], error[None], added, alone)
+        times = fit_sums(space, places, middle[None], error[None], added, tuple(lone))
         return Others(times, scatter, jobs=WAITING_SCATTER, domains=domains, begins=begins)
     freedom = float(np.maximum(np.isfinite(rest).sum(axis=1) - 1, 0).sum()) or NORMAL
     sums = DoubtfulSum(space.terms, space.members, space.prior, places[known], middle[known], error[known], freedom)
