@@ -6,9 +6,10 @@ import sys
 def main() -> int:
     """Run the command line and return its exit code; 130 when it is interrupted while it still starts."""
     try:
+        from ranksight.cli.main import leave
         from ranksight.cli.main import main as run
 
-        return run()
+        return leave(run())
     except KeyboardInterrupt:
         sys.stderr.write("ranksight: cancelled\n")
         return 130

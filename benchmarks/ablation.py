@@ -177,10 +177,6 @@ def figures(tasks: Sequence[Task], answers: Sequence[Answer], trivial: Sequence[
     ]
 
 
-def _no_breaks(points: Array, location: Any, *rest: Any) -> Any:
-    return np.full(len(location.values), np.nan)
-
-
 def _usual_pace(discrepancy: Array, *rest: Any) -> Array:
     return np.ones(len(discrepancy))
 
@@ -218,7 +214,7 @@ Stage = Mapping[str, Any]
 OF_TIMES: dict[str, Stage] = {
     "outliers among repetitions": {"series.noise.without_outliers": lambda values: values},
     "runs that may be odd": _table(lambda: replace(learned(), kinds=np.array([0.0, -np.inf, -np.inf]))),
-    "changepoints": {"fitting.by_process.changepoints": lambda x, data, *rest: np.full(len(data.logs), np.nan)},
+    "changepoints": {"fitting.outcome.changepoints": lambda x, data, *rest: np.full(len(data.logs), np.nan)},
     "turns beyond the runs": _table(lambda: replace(learned(), turn=Turn(0.0, 0.0, 0.0, 0.0))),
     "local departures": _table(lambda: _without_part("local")),
     "changes of slope": _table(lambda: _without_part("slope")),
@@ -234,7 +230,6 @@ OF_COUNTS: dict[str, Stage] = {
     "cost of terms that cancel": {"search.screening.cancelling": lambda *given: 0.0},
     "cost of negative coefficients": {"priors.NEGATIVE": 0.0},
     "cost of growth unseen": {"priors.GROWTH_UNSEEN": 0.0},
-    "changepoints within the range": {"fitting.fit_series.find_breaks": _no_breaks},
     "rounding of blocks": {
         "uncertainty.blocks.rounding": lambda points, location, *rest: np.zeros(len(location.values))
     },

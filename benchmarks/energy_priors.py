@@ -1,7 +1,7 @@
 """Spreads of the law of power and of what it is asked with, from LIKWID's energies, each with the program left out.
 
 For every program and machine the law is fitted to the runs of one domain, package or few nodes, and compared with the
-runs on more cores, at N e-folds more of them. Three things drift:
+runs on more cores, at N e-folds more of them. Memory modules are also fitted to all runs. Three things drift:
 
     power:     ln E / E_law with the counts measured there      ~ s sqrt(N)   (POWER_DRIFT, of packages and memory)
     rates:     ln of instructions or bytes a second of a core   ~ s sqrt(N)   (RATE_DRIFT)
@@ -16,17 +16,14 @@ from __future__ import annotations
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 
 import numpy as np
 
-from benchmarks.energy import COMPONENTS, TASKS, readings
+from benchmarks.energy import COMPONENTS, TASKS, experiment_of, readings
 from benchmarks.settings import Settings, Skipped
 from benchmarks.table import markdown
 from ranksight.core.arrays import Array
-from ranksight.core.experiment import Experiment
 from ranksight.core.reading import Reading
-from ranksight.core.run import Run
 from ranksight.model import priors
 from ranksight.model.energy.metered import COUNTS, Metered, metered
 from ranksight.model.energy.power import amounts_of, fit_law
@@ -36,6 +33,9 @@ from ranksight.platforms import load
 TITLE = "Priors of energy"
 TAIL = 1.645
 """Standard deviations of the ends of a 90 % interval."""
+AWAKE, BYTE = "memory at rest, W", "memory, nJ a byte"
+CENTRED = ("starting", AWAKE, BYTE)
+"""Quantities of which a mean is known."""
 Drifts = dict[str, dict[str, list[float]]]
 """Changes over the root of their distance, or powers, by quantity and program."""
 
@@ -52,7 +52,7 @@ def run(settings: Settings) -> str:
                 drifts[quantity][program].append(value)
     rows: list[list[object]] = []
     for quantity, programs in drifts.items():
-        centred = quantity == "starting"
+        centred = quantity in CENTRED
         for program, values in programs.items():
             others = np.array([v for name, theirs in programs.items() if name != program for v in theirs])
             middle = float(others.mean()) if centred else 0.0
@@ -78,7 +78,12 @@ def _summary(drifts: Drifts) -> str:
     return (
         f"All programs, with the priors in brackets: power of {of_power}; rates {_spread(rates):.3f} "
         f"({priors.RATE_DRIFT:g}); starting {every['starting'].mean():.2f} +- {every['starting'].std():.2f} "
-        f"({power:g} +- {doubt:g})."
+        f"({power:g} +- {doubt:g}); "
+        + "; ".join(
+            f"{name} {every[name].mean():.3g} +- {every[name].std():.2g} ({middle:g} +- {spread:g})"
+            for name, (middle, spread) in zip((AWAKE, BYTE), priors.DRAM.values(), strict=True)
+        )
+        + "."
     )
 
 
@@ -86,10 +91,7 @@ def _changes(program: str, files: Mapping[int, Reading], platform: str, most: in
     """Changes from the runs of up to `most` ranks to each run on more."""
     described = load(platform)
     with tempfile.TemporaryDirectory() as folder:
-        experiment = Experiment.create(Path(folder) / "e.exp", program, ["ranks"])
-        for ranks, reading in files.items():
-            run = Run({"ranks": float(ranks)}, wall_time=reading.wall_time, meanings=reading.meanings)
-            experiment.add(run, reading.counters, tables=reading.tables)
+        experiment = experiment_of(folder, program, files, files)
         for component in COMPONENTS:
             windows = metered(experiment, component, described)
             assert windows is not None
@@ -101,6 +103,7 @@ def _changes(program: str, files: Mapping[int, Reading], platform: str, most: in
                     gap = np.log(windows.joules[rows].sum() / said) - float(law.residual_at(np.array([ranks]))[0])
                     yield f"power, {component}", float(gap / np.sqrt(np.log(ranks / most)))
         assert windows is not None
+        yield from zip((AWAKE, BYTE), fit_law(windows, "dram")[0].coefficients.tolist(), strict=True)
         last = max(ranks for ranks in by_run if ranks <= most)
         for ranks, rows in by_run.items():
             if ranks <= most:

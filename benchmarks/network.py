@@ -26,7 +26,7 @@ from ranksight.comm.readers.pmpi_traces import reading_of
 from ranksight.comm.segments import fit_pieces
 from ranksight.comm.sizes import summarise
 from ranksight.comm.topology.described import to_dict
-from ranksight.comm.topology.shape import Topology
+from ranksight.comm.topology.shape import ROUND_TRIP, Topology
 from ranksight.comm.tracer.gathering import read_folder
 from ranksight.core.experiment import Experiment, Run
 from ranksight.core.reading import Reading
@@ -91,14 +91,15 @@ class Shape:
 
 def shape(kind: str, taper: int, nodes: int) -> Shape:
     """A platform of at least `nodes` nodes: switches of 16 nodes, or groups of 32 on 8 routers."""
+    named = {"sharing": ROUND_TRIP, "name": f"taper {taper}"}
     if kind == "fat tree":
-        found = Topology(kind, (16, nodes), BANDWIDTH, ((float(taper),) * 2,), name=f"taper {taper}")
+        found = Topology(kind, (16, nodes), BANDWIDTH, ((float(taper),) * 2,), routing="static", **named)
         return Shape(kind, taper, found, f"2;16,{nodes // 16};1,{16 // taper};1,1")
     groups = max(2, nodes // 32)
     # Links of a group to others: as many as its taper allows, all as wide.
     wide = max(32 // taper // (groups - 1), 1)
     real = 32 / ((groups - 1) * wide)
-    found = Topology(kind, (4, 8, groups), BANDWIDTH, ((real, real),), routing="minimal", name=f"taper {real:.3g}")
+    found = Topology(kind, (4, 8, groups), BANDWIDTH, ((real, real),), routing="minimal", **named)
     return Shape(kind, taper, found, f"{groups},{wide};1,1;8,4;4")
 
 
@@ -108,6 +109,7 @@ class Machine:
     def __init__(self, folder: Path, of: Shape, latency: float = LATENCY) -> None:
         self.folder, self.of = folder, of
         self.simulator = Simulator(folder, of.xml(latency))
+        self.runs: dict[tuple[str, int], Truth] = {}  # those that were traced
 
     def run(self, program: str, ranks: int, traced: bool = True) -> Truth:
         """One run: traces, and each rank's seconds and computation."""
@@ -130,10 +132,16 @@ class Machine:
         each = pd.DataFrame(rows, columns=["rank", "seconds", "computing"]).astype(float).sort_values("rank")
         return Truth(tables, each["seconds"].to_numpy(), each["computing"].to_numpy())
 
+    def traced(self, program: str, ranks: int) -> Truth:
+        """A traced run, made once."""
+        if (program, ranks) not in self.runs:
+            self.runs[program, ranks] = self.run(program, ranks)
+        return self.runs[program, ranks]
+
     def network(self, topology: bool = True) -> dict[str, object]:
         """The ``[network]`` table: a link measured between two nodes of a switch, and the published shape, with the
         latency of its switches as a ping-pong between the most distant nodes shows it."""
-        near, shape = link(self.simulator), self.of.topology
+        near, shape = replace(link(self.simulator), opposite=self._opposite()), self.of.topology
         table: dict[str, object] = {"inter": near.to_dict(), "collectives": "openmpi-4.1"}
         if topology:
             (self.folder / "distant").write_text(f"node-0\nnode-{shape.nodes - 1}\n")
@@ -142,6 +150,13 @@ class Machine:
             more = near_trips.assign(duration=(far_trips["duration"] - near_trips["duration"]).clip(lower=1e-9) / hops)
             table["topology"] = to_dict(replace(shape, hop_latency=fit_pieces(summarise(more)).function))
         return table
+
+    def _opposite(self) -> float:
+        """How much longer an exchange of large messages takes than one of them, over the time of its bytes."""
+        single = self._trips("apart").set_index("bytes")["duration"].iloc[[-2, -1]]
+        sizes = [str(size) for size in single.index]
+        both = self.simulator.run(2, ["alltoall", *sizes], hosts="apart")["duration"]
+        return max(float(np.ptp(both) / np.ptp(single)) - 1.0, 0.0)
 
     def _trips(self, hosts: str) -> pd.DataFrame:
         trips = self.simulator.run(2, ["trips"], hosts=hosts)
@@ -195,7 +210,7 @@ def experiment(place: Path, program: str, truths: Mapping[int, Truth]) -> Experi
 def fitted(machine: Machine, program: str, topology: bool = True) -> Model:
     """A model of a program by its small runs on a machine."""
     with tempfile.TemporaryDirectory() as name:
-        made = experiment(Path(name) / "runs", program, {p: machine.run(program, p) for p in TRAINED})
+        made = experiment(Path(name) / "runs", program, {p: machine.traced(program, p) for p in TRAINED})
         model, _ = assemble(made, ["time", "mpi_time"], platform=machine.platform(topology))
     return model
 
@@ -263,7 +278,7 @@ def sensitivity(folder: Path, program: str, ranks: int = 64) -> list[dict[str, o
 def _on(model: Model, table: dict[str, object]) -> Model:
     """The same model on another network."""
     equation = model.equation
-    assert equation.network is not None
+    assert equation.network
     moved = replace(equation, network=replace(equation.network, table=table))
     return replace(model, equation=moved)
 
@@ -271,7 +286,7 @@ def _on(model: Model, table: dict[str, object]) -> Model:
 def waits(folder: Path, program: str, ranks: int = 64) -> dict[str, object]:
     """Waiting time, simulated and predicted."""
     machine = Machine(folder, shape("fat tree", 2, ranks))
-    simulated = waited(machine.run(program, ranks))
+    simulated = waited(machine.traced(program, ranks))
     predicted = sum(diagnose_network(fitted(machine, program), np.array([float(ranks)])).waits.values())
     error = 100 * (predicted / simulated - 1)
     return {"program": program, "ranks": ranks, "waiting, ms": 1e3 * simulated, "error %": error}

@@ -24,7 +24,7 @@ from benchmarks.programs import COLLECTED, PROGRAMS, Program
 from benchmarks.settings import ROOT, Settings, Skipped
 from benchmarks.table import markdown
 from ranksight.core.experiment import WHOLE, Experiment, read
-from ranksight.model.application.message_series import message_series
+from ranksight.model.application.agreement import message_series
 from ranksight.model.fitted_model import Model
 from ranksight.model.series.folding import OTHERS
 from ranksight.model.uncertainty.forecast import INSUFFICIENT

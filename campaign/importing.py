@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ranksight.campaign.meanings import Entry, Meanings, Restated
 from ranksight.campaign.naming import Naming, numbers_of
-from ranksight.campaign.nested import Timers
+from ranksight.campaign.nested import Timers, inclusive
+from ranksight.campaign.passes import passes, store_together, stored
 from ranksight.campaign.plausible import Check, timed
 from ranksight.campaign.units import Configuration, thousandfold
 from ranksight.core.errors import InputError, writable
@@ -20,7 +21,7 @@ from ranksight.core.experiment import COUNTER_KEYS, WHOLE, Experiment, Run
 from ranksight.core.files import Staging, recover, refuse_link, sync_tree
 from ranksight.core.log import log
 from ranksight.core.reading import Reading, validated
-from ranksight.core.run import INCLUSIVE, TOTAL
+from ranksight.core.run import TOTAL
 from ranksight.core.sampled import TABLE, sampling
 
 if TYPE_CHECKING:
@@ -38,6 +39,17 @@ def _shape(path: Path) -> str:
 
 
 _NEW = "experiment"
+
+
+class _Checked(NamedTuple):
+    """A reading as it is stored."""
+
+    reading: Reading
+    entry: Entry  # its totals as they were read
+    found: tuple[str, ...]  # notes on its values
+    formed: tuple[str, ...]  # notes on the metrics that were formed of its events, or not
+
+
 TABLES = frozenset({"csv", "perf-stat"})
 """Readers whose format may not say what values are over ranks."""
 
@@ -106,6 +118,7 @@ class Import:
             self._staging = Staging(place)
         self._experiment: Experiment | None = None
         self._found: dict[str, tuple[str, ...]] = {}
+        self._formed: dict[str, tuple[Mapping[str, str], tuple[str, ...]]] = {}
         self._origin = ""
         self._kinds: list[tuple[str, str, frozenset[str]]] = []
         self.kernels: set[str] = set()
@@ -136,7 +149,7 @@ class Import:
         than the files before.
         """
         held: dict[str, None] = {}
-        checked = []
+        checked: list[_Checked] = []
         for reading in readings:
             validated(reading, str(path))
             if reading.counters is not None:
@@ -144,13 +157,13 @@ class Import:
             checked.append(self._checked(reading, reader, path))
         if not checked:
             raise InputError(f"{path} holds no measurement")
-        judged = [(*timed(reading, path), entry, wrong) for reading, entry, wrong in checked]
-        failed = [reason for _, reason, _, _ in judged if reason]
-        checked = [(each, entry, wrong) for each, _, entry, wrong in judged if each is not None]
+        judged = [(each, *timed(each.reading, path)) for each in checked]
+        failed = [reason for *_, reason in judged if reason]
+        checked = [each._replace(reading=kept) for each, kept, _ in judged if kept is not None]
         if not checked:
             raise InputError(failed[0], "measure again what failed")
-        first, entry, wrong = checked[0]
-        checked[0] = (replace(first, notes=(*first.notes, *failed)), entry, wrong)
+        first = checked[0].reading
+        checked[0] = checked[0]._replace(reading=replace(first, notes=(*first.notes, *failed)))
         self.left_out += failed
         for old in self.naming.metrics.values():
             if old not in held:
@@ -167,8 +180,9 @@ class Import:
             self._origin = str(path)
             self._experiment = Experiment.create(self._staging.path / _NEW, self.application, names)
             self._experiment.synced = False
-        for done, (reading, entry, found) in enumerate(checked, 1):
+        for done, (reading, entry, found, formed) in enumerate(checked, 1):
             run = self._store(self._experiment, reading, reader, path)
+            self._formed[run.id] = reading.names, formed
             self.meanings.add(entry, run)
             if found:
                 self._found[run.id] = found
@@ -178,8 +192,8 @@ class Import:
         log("read %s as %s: %d runs", path, reader, len(checked))
         return len(checked)
 
-    def _checked(self, reading: Reading, reader: str, path: Path) -> tuple[Reading, Entry, tuple[str, ...]]:
-        """The reading as it is stored, its totals as they were read, and what was found of its values."""
+    def _checked(self, reading: Reading, reader: str, path: Path) -> _Checked:
+        """The reading once its parameters and metrics have the user's names, with the metrics of its events."""
         configuration = self.naming.configuration(reading, path)
         if not configuration:
             raise InputError(
@@ -219,10 +233,12 @@ class Import:
         )
         if configuration != reading.configuration or self.naming.metrics:
             named.validate(str(path))  # what the user calls ranks or time must be that
-        whole = self._complete(self.meanings.apply(named))
+        meant = self.meanings.apply(named)
+        whole = self._complete(meant)
         single = whole.per_rank(str(path))
-        stored = self._check(single)
-        return stored, Entry.of(whole, reader), tuple(stored.notes[len(single.notes) :])
+        kept = self._check(single)
+        found, formed = kept.notes[len(single.notes) :], whole.notes[len(meant.notes) :]
+        return _Checked(kept, Entry.of(whole, reader), found, formed)
 
     def _new(self, metric: str) -> str:
         return next((new for new, old in self.naming.metrics.items() if old == metric), metric)
@@ -301,23 +317,9 @@ class Import:
 
         That timer is the whole program and stays one of the kernels, which nothing adds up.
         """
-        import pandas as pd
-
-        if self._experiment is None:
-            return
-        for run in self._experiment.runs:
-            if "time" not in run.provenance:
-                continue
-            said = {**run.provenance, "time": f"{INCLUSIVE}{run.provenance['time']}"}
-            tables = {}
-            if (table := self._experiment.table(run, "counters")) is not None:
-                names = table["kernel"].astype(str)
-                for name, other in ((total, WHOLE), (WHOLE, total)):
-                    if not (names == name).any() and (names == other).any():
-                        copy = table[names == other].assign(kernel=name)
-                        tables = {"counters": pd.concat([table.assign(kernel=names), copy], ignore_index=True)}
-            self._experiment.replace(replace(run, provenance=said), tables)
-        self.kernels.update((WHOLE, total))
+        if self._experiment is not None:
+            inclusive(self._experiment, total)
+            self.kernels.update((WHOLE, total))
 
     def numbered(self) -> tuple[int, dict[str, str]]:
         """How many files became repetitions of one configuration, and patterns of what may distinguish them.
@@ -362,6 +364,28 @@ class Import:
             notes=(*notes, *checked.notes),
         )
         experiment.replace(new, {"counters": checked.counters, **changed.tables})
+
+    def merge(self, together: Callable[[Sequence[Reading]], Reading]) -> None:
+        """Make one run of the passes of each configuration and repetition: runs of one reader with other metrics.
+
+        After :meth:`settle`. `together`: one reading of those of the passes, of which the metrics are formed that no
+        pass alone has the events of.
+        """
+        if (experiment := self._experiment) is None:
+            return
+        readers = {collector: name for name, collector, _ in self._kinds}
+        for runs in passes(experiment, readers):
+            lost = {note for run in runs for note in self._check.forget(self._found.pop(run.id, ()))}
+            named = [self._formed[run.id] for run in runs]
+            lost.update(note for _, notes in named for note in notes)
+            whole = together(
+                [stored(experiment, run, names, lost) for run, (names, _) in zip(runs, named, strict=True)]
+            )
+            checked = self._check(self._complete(whole))
+            for note in lost:
+                self.notes.pop(note, None)
+            self.notes.update(dict.fromkeys(checked.notes[len(whole.notes) :]))
+            store_together(experiment, runs, checked)
 
     def finish(self) -> Experiment:
         """Put the experiment in its place. Raises InputError when nothing was added."""

@@ -30,7 +30,7 @@ def check_alike(target: Experiment, sources: Sequence[Experiment]) -> None:
         if source.application != target.application:
             raise InputError(
                 f"{source.path} is of {source.application!r}, {target.path} of {target.application!r}",
-                "experiments of one application are joined; compare others with 'ranksight compare'",
+                "give both the same --application to join them, or compare them with 'ranksight compare'",
             )
 
 

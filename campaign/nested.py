@@ -16,12 +16,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ranksight.core.experiment import WHOLE
+from ranksight.core.experiment import WHOLE, Experiment
+from ranksight.core.run import INCLUSIVE
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -165,3 +166,21 @@ class Timers:
     def larger(self) -> tuple[str, int] | None:
         """A kernel that takes longer than the whole program, and in how many runs; None where there is none."""
         return self.exceeding.most_common(1)[0] if self.exceeding else None
+
+
+def inclusive(experiment: Experiment, total: str) -> None:
+    """Note of all runs that the times of kernels contain those of others, and of `total` those of the program."""
+    import pandas as pd
+
+    for run in experiment.runs:
+        if "time" not in run.provenance:
+            continue
+        said = {**run.provenance, "time": f"{INCLUSIVE}{run.provenance['time']}"}
+        tables = {}
+        if (table := experiment.table(run, "counters")) is not None:
+            names = table["kernel"].astype(str)
+            for name, other in ((total, WHOLE), (WHOLE, total)):
+                if not (names == name).any() and (names == other).any():
+                    copy = table[names == other].assign(kernel=name)
+                    tables = {"counters": pd.concat([table.assign(kernel=names), copy], ignore_index=True)}
+        experiment.replace(replace(run, provenance=said), tables)

@@ -38,7 +38,7 @@ def experiment_of(model: Model, path: Path) -> Experiment | None:
             return None
         if found.parameters == model.parameters:
             return found
-        if model.coordinates is not None and set(found.parameters) == set(model.coordinates.given):
+        if model.coordinates and set(found.parameters) == set(model.coordinates.given):
             return model.view(found)
     return None
 

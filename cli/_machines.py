@@ -26,6 +26,7 @@ def which_machine(args: argparse.Namespace) -> int:
     """Predict the job on every machine and print a table; 4 when it is predicted on none."""
     from ranksight.analysis.comparison.machines import offers
     from ranksight.model.fitted_model import Model
+    from ranksight.platforms import load
     from ranksight.reports.machines import blocks, rows
     from ranksight.reports.pasted import pasted
     from ranksight.reports.terminal import next_step, show
@@ -48,7 +49,7 @@ def which_machine(args: argparse.Namespace) -> int:
         level=args.level or LEVEL,
         instructions=args.instructions,
         power=_stated("power", args.power),
-        price=_priced(args.price),
+        price=_priced(args.price, args.on),
     )
     if args.output is not None:
         from ranksight.reports.html.page import write
@@ -68,7 +69,8 @@ def which_machine(args: argparse.Namespace) -> int:
         show(*blocks(found))
         best = next((each for each in found if each.status == "ok"), None)
         if best is not None and not args.quiet:
-            line = shell_line("ranksight", "diagnose", args.before, *options(best.configuration), "--on", best.machine)
+            stated = {load(name).name: name for name in args.on}[best.machine]
+            line = shell_line("ranksight", "diagnose", args.before, *options(best.configuration), "--on", stated)
             show("", next_step(line))
     return 0 if any(each.status == "ok" for each in found) else 4
 
@@ -96,17 +98,20 @@ def _stated(what: str, given: list[str]) -> dict[str, float]:
     return found
 
 
-def _priced(stated: list[str]) -> dict[str, Prices]:
-    """Prices by platform; several of one platform add up."""
+def _priced(stated: list[str], machines: list[str]) -> dict[str, Prices]:
+    """Prices by platform; several of one platform add up, and one without a platform is that of all."""
     from ranksight.model.energy.prices import Prices
+    from ranksight.platforms import load
 
-    texts: dict[str, list[str]] = {}
+    common = [text for text in stated if "=" not in text]
+    texts: dict[str, list[str]] = {load(name).name: [] for name in machines} if common else {}
     for text in stated:
         name, equals, price = text.partition("=")
-        if not equals or not name:
+        if equals and not name:
             raise UsageError(
                 f"--price {text[:80]!r} is not PLATFORM=PRICE", "such as --price 'grace=1.5 EUR/node-hour'"
             )
-        texts.setdefault(name, []).append(price)
-    prices = {name: Prices.read(each, f"--price {name}") for name, each in texts.items()}
+        if equals:
+            texts.setdefault(name, []).append(price)
+    prices = {name: Prices.read([*each, *common], f"--price {name}") for name, each in texts.items()}
     return {name: each for name, each in prices.items() if each is not None}

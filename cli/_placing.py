@@ -3,6 +3,7 @@ model."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ranksight.core.errors import UsageError
@@ -39,6 +40,8 @@ def on_machine(model: Model, args: argparse.Namespace) -> Model:
         if args.instructions is not None:
             raise UsageError("--instructions is of another machine", "name it with --on PLATFORM")
         return model
+    if "," in args.on and not Path(args.on).is_file():
+        raise UsageError("--on names several machines", f"compare them: ranksight compare MODEL --on {args.on[:80]}")
     from ranksight.analysis.comparison.machines import on
 
     return on(model, args.on, instructions=args.instructions)

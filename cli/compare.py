@@ -134,7 +134,7 @@ def _open(path: Path, platform: str | None, keep: set[str]) -> Subject:
     from ranksight.core.experiment import read
     from ranksight.model.fit import assemble
     from ranksight.model.fitted_model import Model
-    from ranksight.model.stages.statement import assumed_platform
+    from ranksight.model.stages.measuring import assumed_platform
     from ranksight.platforms import load
 
     name = _name(path)

@@ -117,7 +117,7 @@ def _network(model: Model, points: Array, args: argparse.Namespace) -> int:
 def _asked(model: Model, asked: dict[str, list[float]]) -> dict[str, list[float]]:
     """What was asked for; else the largest values measured, and ranks also far beyond."""
     names, seen = model.parameters, model.training
-    if model.coordinates is not None and not set(asked) & set(model.coordinates.formulas):
+    if model.coordinates and not set(asked) & set(model.coordinates.formulas):
         names, seen = model.coordinates.given, model.coordinates.seen
     most = dict(zip(names, seen.max(axis=0).tolist(), strict=True))
     given: dict[str, list[float]] = {name: [value] for name, value in most.items()}
@@ -132,10 +132,10 @@ def _print(found: Diagnosis, args: argparse.Namespace) -> None:
 
     show(*blocks(found, args.top))
     if not args.quiet:
-        show("", next_step(_next(found, args.model)))
+        show("", next_step(_next(found, args.model, args.on)))
 
 
-def _next(found: Diagnosis, model: Path) -> str:
+def _next(found: Diagnosis, model: Path, on: str | None) -> str:
     """What to type: counters or a description of the machine where they decide more, runs where the evidence ends, or
     a forecast."""
     from ranksight.analysis.diagnosis.ceilings import NAMES
@@ -158,4 +158,5 @@ def _next(found: Diagnosis, model: Path) -> str:
         ):
             return "ranksight calibrate -o this-node.toml  # on such a node; then fit with --platform this-node.toml"
         return shell_line("ranksight", "plan", model, *at)
-    return shell_line("ranksight", "predict", model, *at, "--metric", "time")
+    there = () if on is None else ("--on", on)
+    return shell_line("ranksight", "predict", model, *at, "--metric", "time", *there)

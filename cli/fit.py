@@ -116,7 +116,7 @@ def _assembled(experiment: Experiment, settings: dict[str, Any], args: argparse.
     from ranksight.cli._progress import fitting
     from ranksight.cli._saying import say_first
     from ranksight.model.fit import assemble
-    from ranksight.model.stages.statement import assumed_platform, domains_of, stated_of
+    from ranksight.model.stages.measuring import assumed_platform, domains_of, stated_of
     from ranksight.platforms import load
 
     metrics = args.metric or None
@@ -263,7 +263,7 @@ def _clock(model: Model) -> str:
     """What to say of times that are made of cycles, or cannot be for want of a clock; empty where neither is so."""
     from ranksight.model.questions import NO_CLOCK
 
-    if model.clock is not None:
+    if model.clock:
         return model.clock.remark()
     if "cycles" not in model.fitted.metrics or "time" in model.fitted.metrics:
         return ""

@@ -101,7 +101,7 @@ def _predictor(
     import numpy as np
 
     from ranksight.model.fit import assemble
-    from ranksight.model.stages.statement import assumed_platform
+    from ranksight.model.stages.measuring import assumed_platform
     from ranksight.platforms import load
 
     given = load(platform) if platform else None

@@ -29,6 +29,8 @@ from ranksight.core.units import counted, in_full, some_of
 from ranksight.reports.terminal import Table, next_step, show
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from ranksight.campaign.naming import Naming
     from ranksight.campaign.recognising import Found
     from ranksight.cli._reading import Read
@@ -96,6 +98,7 @@ def _import(found: Found, how: tuple[Naming, Read], first: Path, chosen: argpars
     """Make an experiment of the files found; without a name for it, it is called as the `first` path."""
     from ranksight.campaign.importing import Import
     from ranksight.core.leftout import warning
+    from ranksight.counters import merging
     from ranksight.counters.checking import Checks
     from ranksight.counters.forming import formed, load_once
     from ranksight.platforms import load
@@ -108,8 +111,15 @@ def _import(found: Found, how: tuple[Naming, Read], first: Path, chosen: argpars
     table = load_once(platform.events) if platform is not None and platform.events else None
     checks = Checks(platform)
 
+    merged: list[pd.DataFrame] = []
+
     def complete(reading: Reading) -> Reading:
         return formed(reading, table)
+
+    def together(passes: Sequence[Reading]) -> Reading:
+        reading = merging.together(passes)
+        merged.append(reading.tables[merging.TABLE])
+        return reading
 
     with Import(place, chosen.application or place.stem, naming, chosen.force, complete, checks) as work:
         with Files(len(todo), chosen.quiet) as progress:
@@ -121,13 +131,15 @@ def _import(found: Found, how: tuple[Naming, Read], first: Path, chosen: argpars
             raise InputError(f"none of {len(todo)} files could be imported", "the messages above say why")
         refuse_wholes(work, chosen, any(name in ANY_TIMES for _, name in todo))
         work.settle()
+        work.merge(together)
         if (total := holder_of(work, chosen)) is not None:
             work.mark_inclusive(total)
         experiment = work.finish()
     warn(warning(experiment))
     say_first("warning", checks.warnings(), "warnings")
     # What was lost and what only the user can know first: of many notes some are not printed.
-    notes = [*work.meanings.notes, *work.left_out, *doubts(work, experiment, chosen), *work.notes]
+    notes = [*work.meanings.notes, *work.left_out, *doubts(work, experiment, chosen), *merging.notes_of(merged)]
+    notes += work.notes
     say_first("note", [note for note in dict.fromkeys(notes) if note not in checks.texts], "notes")
     if found.unknown and not chosen.quiet:
         say(f"not recognised: {some_of(found.unknown)}")

@@ -5,22 +5,16 @@ What only a verb or an error needs is imported there: asking for help takes litt
 
 from __future__ import annotations
 
-import argparse
-import contextlib
-import gc
-import importlib
-import io
 import os
-import signal
 import sys
-import warnings
-from collections.abc import Iterator, Sequence
-from types import FrameType
 
 from ranksight import __version__
-from ranksight.cli._parser import PROJECT_FILE, Parser
-from ranksight.core.addressspace import load_under_limit
-from ranksight.core.errors import RanksightError, UsageError, meant
+
+TYPE_CHECKING = False  # typing itself takes a tenth of the time that Python needs to start
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ranksight.cli._parser import Parser
 
 VERBS: dict[str, str] = {
     "init": "write the project file, so that verbs need no arguments in a folder",
@@ -69,26 +63,45 @@ What can be measured here: ranksight doctor. All verbs: ranksight --help."""
 """What is printed without a verb."""
 
 
-def _parser() -> Parser:
+HELP = """usage: ranksight [-h] [--version] VERB
+
+Predict the runtime of an MPI program at scale from a few small runs, and show
+what limits its scaling.
+
+positional arguments:
+  VERB        one of the verbs below
+
+options:
+  -h, --help  show this help message and exit
+  --version   show program's version number and exit
+
+verbs:
+{verbs}
+
+'ranksight VERB --help' explains a verb.
+
+exit codes: 0 done, 1 bad input or failed program, 2 usage, 3 expectation violated or threshold passed,
+            4 insufficient data"""
+
+
+def _overview(option: str) -> str:
+    """What an option in front of all verbs prints; no library of Python is loaded for it. Raises UsageError."""
+    if option == "--version":
+        return f"ranksight {__version__}"
+    if option not in ("-h", "--help"):
+        from ranksight.core.errors import UsageError
+
+        raise UsageError(f"ranksight: unrecognized arguments: {option}", "'ranksight --help' lists what it takes")
     width = max(map(len, VERBS)) + 2
-    listing = "\n".join(f"  {verb:<{width}}{text}" for verb, text in VERBS.items())
-    parser = Parser(
-        prog="ranksight",
-        description="Predict the runtime of an MPI program at scale from a few small runs,\n"
-        "and show what limits its scaling.",
-        epilog=f"verbs:\n{listing}\n\n'ranksight VERB --help' explains a verb.\n\n"
-        "exit codes: 0 done, 1 bad input or failed program, 2 usage, 3 expectation violated or threshold passed,\n"
-        "            4 insufficient data",
-    )
-    parser.add_argument("--version", action="version", version=f"ranksight {__version__}")
-    parser.add_argument("verb", metavar="VERB", help="one of the verbs below")
-    parser.add_argument("rest", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
-    return parser
+    return HELP.format(verbs="\n".join(f"  {verb:<{width}}{text}" for verb, text in VERBS.items()))
 
 
 def verb_parser(verb: str) -> Parser:
     """The parser of one verb."""
+    import importlib
+
     from ranksight.cli._options import declare
+    from ranksight.cli._parser import Parser
 
     module = importlib.import_module(_module(verb))
     parser = Parser(prog=f"ranksight {verb}", description=(module.__doc__ or VERBS[verb]).strip())
@@ -100,36 +113,13 @@ def verb_parser(verb: str) -> Parser:
     return parser
 
 
-@contextlib.contextmanager
-def _ended_as_cancelled(asked: list[int]) -> Iterator[None]:
-    """A request to end is taken as Ctrl-C is: ranks end, what is complete is kept.
-
-    Such requests are SIGTERM (``kill``, a time limit) and SIGHUP (a lost connection); one that is ignored from outside,
-    as SIGHUP by ``nohup``, stays ignored. All are noted in `asked`, since a library that is interrupted while it loads
-    may raise an error of its own.
-    """
-    import threading
-
-    def end(number: int, frame: FrameType | None) -> None:
-        asked.append(number)
-        raise KeyboardInterrupt
-
-    before = {}
-    if threading.current_thread() is threading.main_thread():
-        numbers = [n for n in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) if signal.getsignal(n) != signal.SIG_IGN]
-        before = {number: signal.signal(number, end) for number in numbers}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
 def _cancelled(verb: str) -> int:
     """Say what a command that was interrupted leaves, and return its exit code."""
-    goes_on = "what was complete is kept, the same command continues from there"
+    import contextlib
+
     from ranksight.cli._saying import say
 
+    goes_on = "what was complete is kept, the same command continues from there"
     with contextlib.suppress(OSError):  # the terminal may be gone
         say(f"cancelled; {goes_on if verb in RESUMED else 'the same line starts anew'}")
     return 130
@@ -137,6 +127,10 @@ def _cancelled(verb: str) -> int:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command line and return its exit code."""
+    import gc
+    import io
+    import warnings
+
     given = list(sys.argv[1:] if arguments is None else arguments)
     debug = bool(os.environ.get("RANKSIGHT_DEBUG"))
     if not debug:
@@ -161,6 +155,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception as error:
+        from ranksight.core.errors import RanksightError
+
         if asked and not isinstance(error, (RanksightError, MemoryError, OSError)):
             return _cancelled(verb)
         if debug and not isinstance(error, MemoryError):
@@ -168,15 +164,45 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _failed(error)
 
 
+def leave(code: int) -> int:
+    """End the process at once; return its exit code where threads still run.
+
+    What is registered for the end runs. Objects are not taken apart one by one: with the numerical libraries that takes
+    a quarter of a short command.
+    """
+    import atexit
+
+    threads = sys.modules.get("threading")
+    if threads is not None and threads.active_count() > 1:
+        return code
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (AttributeError, OSError, ValueError):  # closed by who called, or a reader that is gone
+            code = code or 1
+    os._exit(code)
+
+
 def _run(given: list[str], asked: list[int]) -> int:
     """Run the verb that is `given` and return its exit code; `asked` takes the signals that end it."""
     if not given:
         print(GUIDE)
         return 0
-    verb = _parser().parse_args(given).verb if given[0].startswith("-") else given[0]
+    verb = given[0]
+    if verb.startswith("-"):
+        print(_overview(verb))
+        return 0
     if verb not in VERBS:
+        from ranksight.core.errors import UsageError, meant
+
         raise UsageError(f"ranksight: no verb is named {verb!r}", f"{meant(verb, VERBS)} 'ranksight --help' lists all")
-    with _ended_as_cancelled(asked):
+    import importlib
+
+    from ranksight.cli._ending import ended_as_cancelled
+    from ranksight.core.addressspace import load_under_limit
+
+    with ended_as_cancelled(asked):
         parser = verb_parser(verb)
         module = importlib.import_module(_module(verb))
         arguments = _completed(verb, given[1:], parser)
@@ -194,6 +220,8 @@ def _run(given: list[str], asked: list[int]) -> int:
 
 def _completed(verb: str, words: list[str], parser: Parser) -> list[str]:
     """The words of a verb with what the project file of this folder adds."""
+    from ranksight.cli._parser import PROJECT_FILE
+
     if not os.path.isfile(PROJECT_FILE):
         return words
     from ranksight.cli._project import completed
@@ -203,7 +231,10 @@ def _completed(verb: str, words: list[str], parser: Parser) -> list[str]:
 
 def _failed(error: Exception) -> int:
     """Say in a line what went wrong, and return the exit code."""
+    import contextlib
+
     from ranksight.cli._saying import say
+    from ranksight.core.errors import RanksightError
 
     if isinstance(error, RanksightError):
         say(str(error))

@@ -122,7 +122,7 @@ def run(args: argparse.Namespace) -> int:
     if choice.costs_more and not choice.candidates.barred and not args.crowded:
         itself = [dict(zip(model.parameters, map(float, target), strict=True)) for target in targets]
         args.instead = measure_lines(itself, repetitions, folder, template, work)
-    if model.coordinates is not None:
+    if model.coordinates:
         # Which of the runs' own parameters make such a value is the user's to say.
         commands, args.instead = [], []
     args.coordinates = model.coordinates
@@ -152,7 +152,7 @@ def _open(path: Path) -> tuple[Model, Experiment | None]:
 
     if path.is_dir():
         from ranksight.model.fit import assemble
-        from ranksight.model.stages.statement import assumed_platform
+        from ranksight.model.stages.measuring import assumed_platform
 
         experiment = read(path)
         return assemble(experiment, platform=assumed_platform(experiment))[0], experiment
@@ -191,7 +191,7 @@ def _print(choice: Choice, commands: list[str], args: argparse.Namespace) -> Non
         show("", *spending.blocks(args.spending))
     if args.quiet:
         return
-    if args.coordinates is not None and choice.runs:
+    if args.coordinates and choice.runs:
         show(
             "", Text(f"next: measure runs of these values, where {args.coordinates.remark()}", hanging=2, style="cyan")
         )

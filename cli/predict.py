@@ -186,7 +186,7 @@ def _csv(prediction: Prediction) -> None:
 
 def _terms_alone(model: Model, args: argparse.Namespace) -> int:
     """Print the terms of the equation of every kernel; 4 where no equation describes one and T_others is unknown."""
-    from ranksight.model.application.equation_terms import TERMS
+    from ranksight.model.application.breakdown import TERMS
     from ranksight.reports import equation_terms, predictions
     from ranksight.reports.pasted import TABLES, pasted
     from ranksight.reports.terminal import show

@@ -111,7 +111,7 @@ def context_of(args: argparse.Namespace) -> Context:
     if not experiments and args.on is None and (own := experiment_of(model, with_name(args.model))) is not None:
         experiments = (own,)
     along, target = args.along or axis_of(model), args.target
-    if model.coordinates is not None and not set(target) <= set(model.parameters):
+    if model.coordinates and not set(target) <= set(model.parameters):
         target = dict(zip(model.parameters, model.combinations(target)[0].tolist(), strict=True))
     held = {name: value for name, value in target.items() if name != along}
     return Context(

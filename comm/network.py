@@ -103,6 +103,9 @@ class NetworkParameters:
     """``B``: bytes a second that all messages of one node have together, each way, over all its adapters. The part that
     one stream takes is then ``1 / (B G)``, `G` that of large messages in a train."""
     message_rate: float | None = None  # messages a second of all ranks of a node together, each way
+    opposite: float = 0.0
+    """Part of a link that a byte takes in the other direction, as acknowledgements do: how much longer an exchange of
+    large messages takes than one of them; 0 where both directions are free of each other, 1 for half duplex."""
     eager_limit: int | None = None  # first size that waits for its receiver (rendezvous), where it was detected
     intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     """Confidence interval of each parameter by name: ``latency``, ``gap``, ``alpha[0]``, ``G[0]``, ..."""
@@ -115,8 +118,9 @@ class NetworkParameters:
             value = getattr(self, name)
             if value is not None and not (math.isfinite(value) and value >= 0):
                 raise InputError(f"{name} is {value!r}", "it is in seconds, not negative; leave out what is unknown")
-        if not 0 <= self.contention <= 1:
-            raise InputError(f"contention is {self.contention!r}", "it is a number from 0 to 1")
+        for name in ("contention", "opposite"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise InputError(f"{name} is {getattr(self, name)!r}", "it is a number from 0 to 1")
         if self.node_bandwidth is not None and not 0 < self.node_bandwidth < math.inf:
             raise InputError(f"node_bandwidth is {self.node_bandwidth!r}", "it is in B/s; leave it out where unknown")
         if self.message_rate is not None and not 0 < self.message_rate < math.inf:
@@ -178,6 +182,8 @@ class NetworkParameters:
             if getattr(self, name) is not None:
                 content[name] = getattr(self, name)
         content |= {"reduction": self.reduction, "contention": self.contention}
+        if self.opposite:
+            content["opposite"] = self.opposite
         content |= {name: text for name in ("library", "source") if (text := getattr(self, name))}
         if self.notes:
             content["notes"] = list(self.notes)

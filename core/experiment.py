@@ -305,6 +305,16 @@ class Experiment:
             for name, table in tables.items():
                 write_table(folder / f"{name}.parquet", table)
         self._runs[run.id] = run
+        self._forget(run)
+
+    def drop(self, run: Run) -> None:
+        """Remove a run of an experiment that is nobody's yet."""
+        shutil.rmtree(self.path / "runs" / run.id)
+        del self._runs[run.id]
+        self._forget(run)
+
+    def _forget(self, run: Run) -> None:
+        """Keep nothing in memory of the tables of a run."""
         self._arrays.pop(run.id, None)
         self._tables = {key: table for key, table in self._tables.items() if key[0] != run.id}
         self._footers = {key: footer for key, footer in self._footers.items() if key[0] != run.id}

@@ -310,6 +310,17 @@ def _teams(look: _Look) -> Iterator[tuple[str, str]]:
         )
 
 
+def _absent(look: _Look) -> Iterator[tuple[str, str]]:
+    """Ranks of which nothing was read, where several were."""
+    listed = look.table.loc[look.table["rank"] != ALL_RANKS, "rank"].nunique()
+    if 1 < listed < look.ranks:
+        yield (
+            "ranks",
+            f"values of {listed} of {look.ranks:g} ranks ({look.at()}): the others are missing, and means are over "
+            f"{listed}; import what belongs to them too, or leave the run out",
+        )
+
+
 CHECKS: tuple[Callable[[_Look], Iterator[tuple[str, str]]], ...] = (
     _parts,
     _more_loads,
@@ -319,6 +330,7 @@ CHECKS: tuple[Callable[[_Look], Iterator[tuple[str, str]]], ...] = (
     _lines,
     _channels,
     _teams,
+    _absent,
 )
 """Each yields a kind and a sentence for what it finds in a run."""
 

@@ -75,7 +75,7 @@ class _Columns:
         self.own = {fold(name): name for name in metrics}
         self.own.update({fold(source): name for name, source in reading.names.items() if name in counters.columns})
         self.synonyms = {metric_name(name): name for name in metrics if metric_name(name) != name}
-        self.worth = _worth(reading, counters)
+        self.worth = worth_of(reading, counters)
 
     def find(self, event: str) -> str | None:
         """The column that holds an event; None where none does."""
@@ -236,7 +236,7 @@ def _with(reading: Reading, made: Mapping[str, _Found]) -> Reading:
     return replace(reading, counters=counters, tables=tables, provenance={**reading.provenance, **said})
 
 
-def _worth(reading: Reading, counters: pd.DataFrame) -> dict[str, Array]:
+def worth_of(reading: Reading, counters: pd.DataFrame) -> dict[str, Array]:
     """What a sample is worth in each row of the columns that are made of samples; NaN where that is unknown."""
     table = reading.tables.get(TABLE)
     if table is None or not {"metric", "worth"} <= set(table.columns):

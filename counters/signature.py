@@ -152,7 +152,8 @@ def _like(classes: Ints, pairs: Ints, seconds: Array, seen: Ints, end: int) -> I
     same calls that was seen most.
 
     What ends a run is between other calls than what came before. Where no class of the same calls was seen, the last
-    stretch is of the one that was seen most of those that follow the same two calls and take about the same time.
+    stretch is of the one that was seen most of those that follow the same two calls and usually take the time that it
+    took, but for what the clock makes: it is rather left out, which is stated, than counted as what it is not.
     """
     by_seen = np.argsort(seen, kind="stable")
     most = np.full(int(pairs.max()) + 1, -1, dtype=np.int64)
@@ -162,9 +163,11 @@ def _like(classes: Ints, pairs: Ints, seconds: Array, seen: Ints, end: int) -> I
     if like[classes[last]] < 0 < last:
         follows = 1 + np.flatnonzero(pairs[classes[: end - 1]] == pairs[classes[last - 1]])
         times = np.log2(np.maximum(seconds, _SHORTEST))
-        close = follows[np.abs(times[follows] - times[last]) <= 1]
+        known = np.unique(classes[follows])
+        usual = np.array([np.median(times[follows[classes[follows] == each]]) for each in known])
+        close = known[np.abs(usual - times[last]) <= np.log2(1 + AGREE)]
         if len(close):
-            like[classes[last]] = classes[close[np.argmax(seen[classes[close]])]]
+            like[classes[last]] = close[np.argmax(seen[close])]
     return like
 
 

@@ -11,37 +11,40 @@ from ranksight.core.experiment import Experiment, read
 from ranksight.core.leftout import warning
 from ranksight.core.registry import Registry
 from ranksight.core.run import TOTAL
-from ranksight.model.application.agreement import find_agreement
+from ranksight.model.application.agreement import find_agreement, message_series
 from ranksight.model.application.bulk_synchronous import Application
-from ranksight.model.application.message_series import message_series
 from ranksight.model.fitted_model import Model
 from ranksight.model.fitting.varied import fit_varied
 from ranksight.model.predicting import Remarks
 from ranksight.model.resource.equation import Machine
-from ranksight.model.series.domains import Domains
+from ranksight.model.series.domains import NOT_DESCRIBED, Domains
 from ranksight.model.series.reducing import Series
-from ranksight.model.stages.equating import (
+from ranksight.model.stages.learning import (
     Clocked,
+    Growth,
     clock_machine,
     effective,
     learn_equation,
+    learn_growth,
+    learn_others,
+    price_messages,
     scale_samples,
+    shares_of,
     weigh_inside,
 )
-from ranksight.model.stages.growing import Growth, learn_growth, shares_of
-from ranksight.model.stages.measuring import Measured, measure
-from ranksight.model.stages.pricing import learn_others, price_messages
-from ranksight.model.stages.statement import (
+from ranksight.model.stages.measuring import (
+    Measured,
     Settings,
     Statement,
     assumed_platform,
     domains_of,
+    measure,
     stated_of,
 )
-from ranksight.model.structure.coordinates import Coordinates
+from ranksight.model.structure.coordinates import AS_MEASURED, Coordinates
 from ranksight.model.structure.functions import Functions
 from ranksight.model.structure.neighbourfit import dimensions_of
-from ranksight.model.structure.wholeunits import WholeUnits
+from ranksight.model.structure.wholeunits import NO_UNITS, WholeUnits
 from ranksight.platforms import Platform, load
 from ranksight.platforms.writing import dumps
 
@@ -58,8 +61,7 @@ def conclude(
     experiment, series = measured.experiment, measured.series
     messages = None if application.communication is None else message_series(experiment)
     total = next((run.environment[TOTAL] for run in experiment.runs if TOTAL in run.environment), "")
-    times = "" if measured.clock is None else measured.clock.remark()
-    notes = tuple(filter(None, (times, clocked.note, *measured.notes)))
+    notes = tuple(filter(None, (measured.clock.remark(), clocked.note, *measured.notes)))
     observed = {name: OBSERVERS[name](experiment, series, statement.platform, clocked.machine) for name in OBSERVERS}
     return Model(
         experiment.application,
@@ -157,12 +159,12 @@ def fit(
         How what a kernel sends grows, such as ``{"halo": "size^2"}`` (:mod:`ranksight.model.structure.stated`).
     clock : float, optional
         Cycles a second of runs that counted cycles and measured no time, in Hz
-        (:mod:`ranksight.model.resource.cycle_times`); the platform's when not given.
+        (:mod:`ranksight.model.resource.clock`); the platform's when not given.
     all_kernels : bool
         Keep every kernel; otherwise those that are too small to matter are summed into one
         (:mod:`ranksight.model.series.folding`).
     **settings
-        See :class:`ranksight.model.stages.statement.Settings`.
+        See :class:`ranksight.model.stages.measuring.Settings`.
 
     Examples
     --------
@@ -203,9 +205,9 @@ def assemble(
     metrics: Sequence[str] | None = None,
     *,
     platform: Platform | None = None,
-    domains: Domains | None = None,
-    units: WholeUnits | None = None,
-    coordinates: Coordinates | None = None,
+    domains: Domains = NOT_DESCRIBED,
+    units: WholeUnits = NO_UNITS,
+    coordinates: Coordinates = AS_MEASURED,
     volumes: Sequence[str] = (),
     clock: float | None = None,
     all_kernels: bool = False,
@@ -220,7 +222,7 @@ def assemble(
     messages have no time; without domains times grow on as they did. The series are those that functions were fitted
     to.
     """
-    experiment = experiment if coordinates is None else coordinates.view(experiment)
+    experiment = coordinates.view(experiment)
     settings.setdefault("grid", dimensions_of(experiment))
     over_ranks = settings.pop("over_ranks", None)
     statement = Statement(

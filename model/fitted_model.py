@@ -14,16 +14,15 @@ from ranksight.core.errors import InputError
 from ranksight.core.html import drawn
 from ranksight.core.log import log
 from ranksight.core.units import counted
-from ranksight.model.answering import answer
-from ranksight.model.fitting.ties import along_ties
+from ranksight.model.fitting.abstaining import along_ties
 from ranksight.model.function_table import function_table, html
 from ranksight.model.messages.table import MessageTable
 from ranksight.model.modelfile import read, understanding, write
 from ranksight.model.notes import notes
 from ranksight.model.predicting import Learned
-from ranksight.model.prediction import Prediction
+from ranksight.model.prediction import Prediction, answer
 from ranksight.model.questions import combinations
-from ranksight.model.resource.cycle_times import Timed, untimed
+from ranksight.model.resource.clock import Timed, untimed
 from ranksight.model.selecting import selected
 from ranksight.model.structure.wholeunits import Staircase
 
@@ -176,13 +175,14 @@ class Model(Learned):
 
         Where parameters are computed from those of the runs, values of either are taken.
         """
-        if self.coordinates is not None:
-            return self.coordinates.combinations(self.training, values)
-        return combinations(self.parameters, self.training, values)
+        of_runs = self.coordinates.of_runs(values)
+        if of_runs is None:
+            return combinations(self.parameters, self.training, values)
+        return self.coordinates.points(of_runs)
 
     def of_runs(self, values: Mapping[str, float | Sequence[float]]) -> Array | None:
         """The same in the parameters of the runs; None where these are the model's, or computed ones are asked for."""
-        return None if self.coordinates is None else self.coordinates.of_runs(values)
+        return self.coordinates.of_runs(values)
 
     def view(self, experiment: Experiment) -> Experiment:
         """An experiment of the same command over the parameters of the model; see :meth:`Coordinates.view`.
@@ -190,8 +190,8 @@ class Model(Learned):
         Where the model's times are cycles over a clock, so are those of an experiment that measured none; kernels that
         are one in the model are one there.
         """
-        experiment = experiment if self.coordinates is None else self.coordinates.view(experiment)
-        if self.clock is not None and untimed(experiment):
+        experiment = self.coordinates.view(experiment)
+        if self.clock and untimed(experiment):
             experiment = Timed.of(experiment, self.clock)
         return self.selection.view(experiment)
 

@@ -11,8 +11,9 @@ from ranksight.core.experiment import WHOLE
 from ranksight.core.mpi import communicates
 from ranksight.core.units import some_of
 from ranksight.model.fitting.iterations import iterated
-from ranksight.model.resource.contradiction import notes_of
+from ranksight.model.resource.counters import notes_of
 from ranksight.model.series.computation import RANKS, THREADS, WORK_PER_RANK, cores
+from ranksight.model.series.domains import NOT_DESCRIBED
 
 if TYPE_CHECKING:
     from ranksight.model.predicting import Learned
@@ -40,9 +41,9 @@ def notes(model: Learned, points: Array, with_energy: bool = True) -> tuple[str,
     well."""
     texts = [
         model.remarks.left_out,
-        "" if model.coordinates is None else model.coordinates.remark(),
+        model.coordinates.remark(),
         iterated(model.fitted, points),
-        *([] if model.functions.stated is None else model.functions.stated.remark(points)),
+        *model.functions.stated.remark(points),
         *model.remarks.notes,
         *notes_of(model.remarks.contradictions),
         _outgrown(model, points),
@@ -58,7 +59,7 @@ def notes(model: Learned, points: Array, with_energy: bool = True) -> tuple[str,
         _unpriced(model, points),
         *(_of_energy(model, points) if with_energy else ()),
     ]
-    if model.staircase is not None:
+    if model.staircase.units:
         texts += [model.staircase.units.remark(point, model.parameters) for point in points]
     return tuple(dict.fromkeys(filter(None, texts)))
 
@@ -72,13 +73,13 @@ def partners(model: Learned, points: Array) -> str:
     """The process grids that fit the traces and differ at `points` (k, m), and the run that decides; else empty."""
     sent = model.equation.communication
     laws = [model.functions.neighbours, None if sent is None else sent.functions.neighbours]
-    return next(filter(None, (law.remark(points) for law in laws if law is not None)), "")
+    return next(filter(None, (law.remark(points) for law in laws if law)), "")
 
 
 def _thresholds(model: Learned, points: Array) -> str:
     """Switches of the MPI library between the runs and `points` (k, m); else empty."""
     sent, network = model.equation.communication, model.equation.network
-    if sent is None or network is None:
+    if sent is None or not network:
         return ""
     each = sent.exchanged(points, network).crossings
     named = list(dict.fromkeys(text for texts in each for text in texts))
@@ -150,7 +151,7 @@ def _in_caches(model: Learned, share: Array) -> str:
 def _crowded(model: Learned, points: Array) -> str:
     """More ranks to a shared cache than did share it in the runs, and more to hold than it was seen to."""
     cache = model.equation.cache
-    if cache is None:
+    if not cache.kernels:
         return ""
     at_work = cores(points, model.parameters)
     _, worth = cache.spilled(model.functions.predict(points), model.functions.rows, at_work)
@@ -169,8 +170,8 @@ def _changing(model: Learned, points: Array) -> str:
 def _teams(model: Learned, points: Array) -> str:
     """Threads of a rank that do not divide the cores of a memory domain, and so share it with other ranks' threads."""
     counted, names = model.equation.counted, model.parameters
-    domains = None if counted is None else counted.where.domains
-    if domains is None or THREADS not in names:
+    domains = NOT_DESCRIBED if counted is None else counted.where.domains
+    if not domains or THREADS not in names:
         return ""
     teams = np.unique(points[:, names.index(THREADS)])
     odd = [f"{team:g}" for team in teams if team < 1 or (domains.cores % team and team % domains.cores)]
@@ -193,7 +194,7 @@ def one_domain(model: Learned, points: Array) -> str:
             "times alone do not separate work that is not divided from a memory domain that is full: if the "
             f"{most:g} ranks of the runs filled one, more ranks take less time than predicted; {remedy}"
         )
-    if counted is None or counted.where.domains is not None or not TRAFFIC.intersection(model.fitted.metrics):
+    if counted is None or counted.where.domains or not TRAFFIC.intersection(model.fitted.metrics):
         return ""
     return (
         f"how many cores share memory is not known: {asked:g} are assumed to share it as the {most:g} of the runs did; "
@@ -220,7 +221,7 @@ def _levelling(model: Learned, most: float) -> bool:
 def _assumed(model: Learned, points: Array) -> str:
     """That BF_comm is not known, where several ranks send messages over a network."""
     sent, network = model.equation.communication, model.equation.network
-    if sent is None or network is None or sent.blocking is not None:
+    if sent is None or not network or sent.blocking is not None:
         return ""
     if not (points[:, model.parameters.index("ranks")] > 1).any():
         return ""

@@ -16,10 +16,9 @@ from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE
 from ranksight.core.metrics import metric
 from ranksight.model.application import whole
-from ranksight.model.application.agreement import Agreement, operations_summed, remark
+from ranksight.model.application.agreement import Agreement, operations_summed, remark, with_doubts
 from ranksight.model.application.breakdown import Breakdown, Refined
 from ranksight.model.application.bulk_synchronous import Application
-from ranksight.model.application.doubts import with_doubts
 from ranksight.model.application.program_time import program_time
 from ranksight.model.application.runs import Anchor
 from ranksight.model.energy.stored import Energy
@@ -28,11 +27,11 @@ from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.plaindata import Stored, plain, reading
 from ranksight.model.quantity import CENTRAL
 from ranksight.model.questions import whole_ranks
-from ranksight.model.resource.cycle_times import Clock
+from ranksight.model.resource.clock import NO_CLOCK, Clock
 from ranksight.model.series.folding import Selection
-from ranksight.model.structure.coordinates import Coordinates
+from ranksight.model.structure.coordinates import AS_MEASURED, Coordinates
 from ranksight.model.structure.functions import Functions
-from ranksight.model.structure.wholeunits import Staircase
+from ranksight.model.structure.wholeunits import ALL_EVEN, Staircase
 from ranksight.model.uncertainty.forecast import NO_DATA, Forecast
 from ranksight.model.uncertainty.rows import ARRAYS, rows_of
 
@@ -67,10 +66,10 @@ class Learned(Stored):
     provenance: Mapping[str, str] = field(default_factory=dict)  # for each metric where its numbers come from
     equation: Application = field(default_factory=Application)  # laws of kernels' times, and parts of the program's
     remarks: Remarks = field(default_factory=Remarks)  # what is to be known of the runs
-    coordinates: Coordinates | None = None  # how the parameters are computed from those of the runs, where they differ
-    staircase: Staircase | None = None  # whole units that the work comes in, where they were stated
+    coordinates: Coordinates = AS_MEASURED  # how the parameters are computed from those of the runs
+    staircase: Staircase = ALL_EVEN  # whole units that the work comes in, as they were stated
     selection: Selection = field(default_factory=Selection)  # which of the experiment's kernels are one in the model
-    clock: Clock | None = None  # what made times of cycles; None where times were measured
+    clock: Clock = NO_CLOCK  # what made times of cycles
     energy: Energy | None = None  # laws of power, where the runs metered energy
     agreement: Agreement = field(default_factory=Agreement)  # totals that are sums of parts with their own functions
     platform: str = ""  # description of the machine measured; empty where it is not known
@@ -126,9 +125,7 @@ class Learned(Stored):
         nothing = np.ix_(timed, (forecast.value[timed] == 0).all(axis=0) & bool(len(timed)))
         status[nothing] = NO_DATA
         reason[nothing] = "every time is zero: the clock was too coarse, or another metric is the time"
-        if (machine := self.equation.machine) is not None:
-            local = self.functions.locality
-            machine.refuse(status, reason, rows, () if local is None else local.keys)
+        self.equation.machine.refuse(status, reason, rows, self.functions.locality.keys)
         forecast, sent = replace(forecast, status=status, reason=reason), self.equation.communication
         sums = {} if sent is None else operations_summed(sent, points)
         forecast, disagreeing = self.agreement.agreed(forecast, rows, self.shares, sums, self._stated_by_operations())
@@ -140,7 +137,7 @@ class Learned(Stored):
     def _stated_by_operations(self) -> set[str]:
         """Kernels of whose operations, not of themselves, the user states how they go on."""
         sent, stated = self.equation.communication, self.functions.stated
-        if sent is None or stated is None:
+        if sent is None:
             return set()
         members: dict[str, list[str]] = {}
         for kernel, name in zip(sent.callers, sent.names, strict=True):
@@ -148,11 +145,9 @@ class Learned(Stored):
         return {kernel for kernel, names in members.items() if stated.by_operations(kernel, names)}
 
     def _by_equations(self, points: Array) -> Refined:
-        staircase = self.staircase
-        if staircase is None:
-            return self.equation.refine(self.functions.predict(points), self.functions, points)
-        share = staircase.share(self.functions, points)
-        forecast = staircase.predict(self.functions.predict(points), self.functions, share)
+        predicted = self.functions.predict(points)
+        share = self.staircase.share(self.functions, points, predicted)
+        forecast = self.staircase.predict(predicted, self.functions, share)
         return self.equation.refine(forecast, self.functions, points, share)
 
     def breakdown(self, points: Array, level: float = CENTRAL) -> Breakdown:
@@ -242,10 +237,9 @@ class Learned(Stored):
             raise InputError(
                 "training points, shares or correlations hold a number out of range", "fit the model again"
             )
-        if self.coordinates is not None and self.coordinates.parameters != self.parameters:
+        if self.coordinates and self.coordinates.parameters != self.parameters:
             raise InputError("'coordinates' does not fit the functions", "fit the model again")
-        if self.staircase is not None:
-            self.staircase.of(fitted)
+        self.staircase.of(fitted)
         named = {kernel for law in self.equation.shared for kernel in law.kernels}
         if (counted := self.equation.counted) is not None:
             named.update(itertools.compress(counted.kernels, np.isfinite(counted.offset)))

@@ -62,11 +62,11 @@ WORTH = 5.0
 """Series or kernels that other priors count for, 1: the law of the discrepancy, the weights of the laws of a time."""
 FOREIGN_GRID = 0.02
 """Probability that what goes by a process grid goes by another one than most kernels do, 1."""
-NEIGHBOURS: Mapping[str, float] = {"mixed": 0.5, "unequal": 0.05, "once": 0.5, "edges": 0.5}
+NEIGHBOURS: Mapping[str, float] = {"mixed": 0.5, "unequal": 0.05, "once": 0.5, "edges": 0.5, "constant": 0.5}
 """Weights of grids of neighbours, 1: of all that are periodic in some dimensions only, where one that is in all or none
 has 1; factor of one on which directions cost differently, where on another they cost the same; of sending once to a
 neighbour that is met both ways, where sending both ways has 1; of all domains together whose edges differ more than
-those of another that fits."""
+those of another that fits; of messages of one length, where faces of blocks meet the bytes as well."""
 RANK_SUMS: Mapping[str, float] = {"term": 2.0, "fewest ranks": 1.0, "other ranks": 1.5, "dimension": 0.25, "side": 1.5}
 """Costs of an exact sum over the ranks, logarithms of odds: of a term, of leaving the fewest ranks out, of leaving
 another number out, of a grid's dimension, and of a term of one of its sides alone."""
@@ -260,17 +260,20 @@ HALTED_POWER = (0.5, 0.15)
 """Share of the power of an awake package that one takes whose cores are all halted, 1, and how uncertain that is, as a
 share of the largest power. The deepest sleep leaves a quarter (Anandtech, "Intel 3rd gen Xeon Scalable review", 2021:
 27 of 270 W); cores that are halted for a while keep the rest of the package awake."""
-DRAM_BYTE = (0.15, 0.1)
-"""Energy of a byte moved to or from memory and its standard deviation, nJ (Horowitz, "Computing's energy problem",
-ISSCC 2014: 1.3 to 2.6 nJ for 64 bit, and less in later generations)."""
+DRAM: Mapping[str, tuple[float, float]] = {"awake": (7.0, 1.5), "bytes_mem": (0.135, 0.035)}
+"""Watts of the memory modules of a package that move nothing, and nJ of a byte moved, with their standard deviations:
+fourteen programs on two machines with eight modules a package (``python -m benchmarks energy_priors``), each fitted
+to all of its runs; without one of the programs 6.9 to 7.2 W and 0.126 to 0.141 nJ. A program that jumps through its
+data takes more for a byte. Horowitz, "Computing's energy problem", ISSCC 2014: 0.16 to 0.33 nJ, and less in later
+generations."""
 POWER_SCATTER = 0.01
 """Relative standard deviation of the power of a window, 1, before the runs: RAPL against a reference (Hackenberg et
 al., "An energy efficiency feature survey of the Intel Haswell processor", 2015)."""
 POWER_WORTH = 2.0
 """Windows that POWER_SCATTER counts for, 1."""
-POWER_DRIFT: Mapping[str, float] = {"package": 0.04, "dram": 0.09, "node": 0.04, "job": 0.04}
+POWER_DRIFT: Mapping[str, float] = {"package": 0.04, "dram": 0.08, "node": 0.04, "job": 0.04}
 """Relative standard deviation of the law of power at e times the cores that were measured, 1, for each component:
-other packages differ, and memory modules more. Six programs on two machines have 0.032 and 0.089 (``python -m
+other packages differ, and memory modules more. Six programs on two machines have 0.032 and 0.079 (``python -m
 benchmarks energy_priors``), single ones up to 0.045; the others' value holds 64 to 100 % of one's changes. Nodes are
 taken as packages."""
 RATE_DRIFT = 0.23

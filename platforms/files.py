@@ -23,7 +23,7 @@ _TABLES = ("topology", "clock", "caches", "memory", "network")
 _SOURCED = "write { value = ..., source = '...' }"
 _CURVE = "give { cores = [...], bandwidth = [...], source = '...' }"
 _MACHINES = "ranksight.platforms.machines"
-_SEE = "'ranksight calibrate -o FILE' writes a whole one"
+_SEE = "'ranksight calibrate -o FILE' writes a whole one, 'ranksight platforms generic > FILE' one to edit"
 
 S = TypeVar("S", bound=Layout | Clock | Cache | Memory)
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ranksight.core.units import format_factor, format_si, in_full
-from ranksight.model.application.equation_terms import BLOCKING, CLOCK, CPI, OTHERS
+from ranksight.model.application.breakdown import BLOCKING, CLOCK, CPI, OTHERS
 from ranksight.reports.terminal import Cell, Column, Table
 
 UNITS = {CPI: None, BLOCKING: None, CLOCK: "Hz", OTHERS: "s"}
@@ -57,7 +57,7 @@ def tables(rows: Rows, kernels: Sequence[str], level: float, indent: int = 2) ->
 
     A clock that all kernels share is shown once for each configuration.
 
-    `rows` (sequence of rows of :data:`ranksight.model.application.equation_terms.TERMS`). `kernels`: those shown, in
+    `rows` (sequence of rows of :data:`ranksight.model.application.breakdown.TERMS`). `kernels`: those shown, in
     their order. `level`: probability of the intervals.
     """
     varied = _varied([row["configuration"] for row in rows])

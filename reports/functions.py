@@ -17,7 +17,7 @@ from ranksight.model.fitting.contradictions import contradictions
 from ranksight.model.process.shown import BEYOND
 from ranksight.model.search.basis import AHEAD
 from ranksight.model.search.terms import values
-from ranksight.model.series.outliers import without_outliers
+from ranksight.model.series.noise import without_outliers
 from ranksight.model.series.poisson import HALF
 from ranksight.model.uncertainty.forecast import OK, REASONS
 from ranksight.reports.formula import LATEX, identifier, latex, python, readable
@@ -120,7 +120,7 @@ def _from_laws(model: Model, which: Iterable[int]) -> dict[int, float]:
 def _two_values(model: Model, i: int) -> str:
     """What is missing where function `i` is one at each of two values of a parameter; empty elsewhere."""
     levels = model.functions.levels
-    if levels is None or not levels.differs(i) or model.functions.formula(i) != levels.formula(i):
+    if not levels or not levels.differs(i) or model.functions.formula(i) != levels.formula(i):
         return ""
     low, high = map(in_full, levels.levels)
     return f"two values of {levels.parameter} ({low}, {high}): no growth law in {levels.parameter}; measure a third"
@@ -236,7 +236,7 @@ def listing(rows: list[dict[str, Any]], form: str, parameters: tuple[str, ...]) 
 
 
 def left_out(series: Series) -> str:
-    """Which repetitions were left out as outliers (:mod:`ranksight.model.series.outliers`); empty without any."""
+    """Which repetitions were left out as outliers (:mod:`ranksight.model.series.noise`); empty without any."""
     kept = without_outliers(series.values)
     places = np.argwhere(np.isnan(kept) & ~np.isnan(series.values))
     if not len(places):

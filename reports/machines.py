@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ranksight.core.html import table
 from ranksight.core.metrics import metric
-from ranksight.core.units import format_si, in_words, whole
+from ranksight.core.units import counted, format_si, in_words, whole
 from ranksight.reports.terminal import Block, Table, Text
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def blocks(found: Sequence[Offer]) -> list[Block]:
         columns = [f"{name}:name", *numbers, f"{verdicts}:text"]
         shown += [
             *([""] if shown else []),
-            f"{title}: the job on {len(mine)} machines",
+            f"{title}: the job on {counted(len(mine), 'machine')}",
             Table(columns, _cells(mine), 2),
         ]
         shown += [Text(f"{each.machine}: insufficient: {each.reason}", 2) for each in mine if each.status != "ok"]

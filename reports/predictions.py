@@ -204,11 +204,11 @@ def _largest_first(
 
 
 def evidence(prediction: Prediction) -> list[Block]:
-    """The methods of the answers, each once with the number of its answers."""
+    """The methods of the answers that have a value, each once with the number of its answers."""
+    columns = prediction.answers.columns
+    given = zip(columns["evidence"].tolist(), columns["value"].tolist(), strict=True)
     # What the parts of a sum rest on is said of the parts themselves.
-    methods = Counter(
-        text.split(":")[0] if text.startswith(SUM) else text for text in prediction.answers.columns["evidence"].tolist()
-    )
+    methods = Counter(text.split(":")[0] if text.startswith(SUM) else text for text, value in given if value == value)
     blocks: list[Block] = ["", *(Text(f"note: {note}") for note in prediction.notes)]
     if factors := _exchanged(prediction):
         last = factors[-1]

@@ -214,7 +214,7 @@ def _farthest(
 def holding(model: Model, points: Array) -> Mask:
     """Whether the network of the model has nodes for the ranks at `points` (k, m)."""
     network = model.equation.network
-    if network is None or network.topology is None or RANKS not in model.parameters:
+    if not network or network.topology is None or RANKS not in model.parameters:
         return np.ones(len(points), dtype=bool)
     nodes = np.ceil(points[:, model.parameters.index(RANKS)] / network.ranks_per_node)
     return np.asarray(nodes <= network.topology.nodes)

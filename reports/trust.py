@@ -32,6 +32,7 @@ def trust(sweep: Sweep, found: Measured | None = None) -> list[Fact]:
     facts = [
         _interval(sweep),
         _distance(sweep),
+        *_machine(sweep),
         *_checked(sweep, found),
         *_parts(sweep),
         *_fit(sweep),
@@ -68,6 +69,18 @@ def _distance(sweep: Sweep) -> Fact:
         words.append(f"{place(name, asked)} is {factor:.3g} times {end}")
     grade: Grade = "good" if farthest <= 4 else "fair" if farthest <= 32 else "poor"
     return Fact(grade, "Distance", "; ".join(words) + f"; {len(sweep.model.training)} configurations were measured.")
+
+
+def _machine(sweep: Sweep) -> list[Fact]:
+    """What is assumed where the target is another machine than that of the runs."""
+    machine = sweep.model.equation.machine
+    if machine is None:
+        return []
+    seen = 0 if machine.seen is None else len(machine.seen)
+    runs = f"{counted(seen, 'configuration') if seen else 'No configuration'} was measured on {machine.name}"
+    runs = runs.replace("configurations was", "configurations were")
+    said = "; ".join(str(each).removeprefix("assumed: ") for each in machine.assumed)
+    return [Fact("fair", "Another machine", f"{runs}. Assumed: {said}.")]
 
 
 COMPARED = {WHOLLY: "time", COMPUTED: "computation", SUMMED: "the sum of the kernels' times"}
@@ -200,7 +213,7 @@ def _messages(sweep: Sweep) -> list[Fact]:
                 "Messages were traced, but no network is described, so their time is left out; fit with --platform.",
             )
         ]
-    if equation.network is None:
+    if not equation.network:
         text = "No network is described: calls take the form fitted to measured ones, at larger scale as well."
         return [Fact("fair", "Network", text)]
     if equation.communication.blocking is None:

@@ -27,7 +27,7 @@ from ranksight.core.arrays import Array
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE, Run
 from ranksight.core.metrics import metric
-from ranksight.model.application.equation_terms import Terms
+from ranksight.model.application.breakdown import Terms
 from ranksight.model.fitted_model import Model
 from ranksight.model.series.reducing import Series
 

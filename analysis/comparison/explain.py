@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ranksight.analysis.comparison.sides import Side
-from ranksight.model.application.equation_terms import Terms
+from ranksight.model.application.breakdown import Terms
 from ranksight.model.resource.equation import LEVELS
 
 PLACES = dict(zip(LEVELS, ("L1", "L2", "L3", "memory"), strict=True))

@@ -142,7 +142,7 @@ def _offers_of(
         raise InputError("the model has no metric 'time'", "fit runs that measured times")
     after = _verdicts(model, points, level)
     machine = model.equation.machine
-    metered = charged(model, points, total.value[0], total.spread[0], None) if machine is None else {}
+    metered = {} if machine else charged(model, points, total.value[0], total.spread[0], None)
     rows = []
     for at, point in enumerate(points.tolist()):
         configuration = dict(zip(model.parameters, point, strict=True))

@@ -22,7 +22,7 @@ import numpy as np
 from ranksight.analysis.diagnosis.execution import LONGEST, Execution, execution
 from ranksight.core import special
 from ranksight.core.arrays import Array, Index, Mask, ratio
-from ranksight.model.resource.contradiction import CONTRADICT
+from ranksight.model.resource.counters import CONTRADICT
 from ranksight.model.resource.equation import LEVELS
 
 if TYPE_CHECKING:

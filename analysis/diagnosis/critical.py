@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ranksight.analysis.diagnosis.network import ReplayedNetwork, prepared
-from ranksight.comm.replay.machine import CAUSES, Replayed
 from ranksight.comm.replay.path import critical_path
+from ranksight.comm.replay.replayed import CAUSES, Replayed
 from ranksight.core.arrays import Array
 from ranksight.core.errors import RanksightError
 
@@ -46,7 +46,7 @@ def path_shares(model: Model, points: Array, computing: Array) -> PathShares | N
     `computing` (k,): seconds that a rank computes in the mean.
     """
     communication = model.equation.communication
-    if communication is None or communication.messages is None or model.equation.network is None:
+    if communication is None or communication.messages is None or not model.equation.network:
         return None
     at = list(model.parameters).index("ranks")
     replayed, compute, messages, waits, times = [], [], [], [], []

@@ -32,10 +32,11 @@ from ranksight.core import html
 from ranksight.core.arrays import Array, Mask, ratio
 from ranksight.core.errors import InputError, nearest
 from ranksight.core.units import counted, finite, format_si, in_words
-from ranksight.model.application.equation_terms import TERMS, EquationTerms
+from ranksight.model.application.breakdown import TERMS, EquationTerms
 from ranksight.model.plaindata import plain
 from ranksight.model.process.shown import BEYOND
 from ranksight.model.questions import NO_CLOCK, above_zero, whole_ranks
+from ranksight.model.structure.neighbours import NO_NEIGHBOURS
 from ranksight.model.uncertainty.forecast import OK, Forecast
 
 if TYPE_CHECKING:
@@ -121,7 +122,7 @@ class Diagnosis:
     def _line_to(self, ranks: float) -> Evidence:
         """What the model knows at rank counts from the fewest measured to `ranks`."""
         coordinates = self.model.coordinates
-        if coordinates is None or self.of_runs is None:
+        if self.of_runs is None:
             points = line_of(self.model.training, self.model.parameters, self.target, ranks)
         else:
             points = coordinates.points(line_of(coordinates.seen, coordinates.given, self.of_runs[self._last], ranks))
@@ -177,7 +178,7 @@ class Diagnosis:
         target, fitted, network = float(self.line.ranks[-1]), self.model.fitted, self.model.equation.network
         low, high = fitted.trained[:, fitted.parameters.index("ranks")].T
         seen = pd.Series(np.where(low == high, np.inf, low)).groupby(np.array(fitted.kernels, dtype=object)).min()
-        node = 1 << 30 if network is None else network.ranks_per_node
+        node = network.ranks_per_node
 
         def along(line: Evidence) -> pd.DataFrame:
             since = np.asarray(seen.reindex(line.kernels).fillna(0.0), dtype=np.float64)
@@ -268,7 +269,7 @@ class Diagnosis:
     def terms(self) -> pd.DataFrame:
         """CPI_exec, BF_mem and clock of each kernel and T_others, with intervals, over the line to the target where
         the model has ranks, else at the configurations asked for; columns
-        :data:`ranksight.model.application.equation_terms.TERMS`."""
+        :data:`ranksight.model.application.breakdown.TERMS`."""
         asked = self.line if "ranks" in self.model.parameters else self.evidence
         broken = asked.broken
         kernels = self.only if self.only else broken.terms.kernels
@@ -315,8 +316,8 @@ class Diagnosis:
         application, evidence = self.model.equation, self.evidence
         sent, network = application.communication, application.network
         # Kernels that pack show the grid, and messages do where nothing is packed.
-        law = self.model.functions.neighbours or (None if sent is None else sent.functions.neighbours)
-        if law is None or sent is None or network is None or evidence.ranks[-1] < FEWEST:
+        law = self.model.functions.neighbours or (NO_NEIGHBOURS if sent is None else sent.functions.neighbours)
+        if not law or sent is None or not network or evidence.ranks[-1] < FEWEST:
             return None
         candidates = layouts.layouts(law.grid, int(evidence.ranks[-1]), self.strong)
         # What only sends follows the number of messages; what packs and unpacks follows their bytes.

@@ -16,9 +16,10 @@ import numpy as np
 from ranksight.comm.costs.collective import OPERATIONS, operation_name
 from ranksight.comm.costs.fabric import DISTRIBUTIONS, Fabric
 from ranksight.comm.costs.selection import algorithms_of
-from ranksight.comm.replay.machine import MOST_CELLS, Laid, Replayed
+from ranksight.comm.replay.laid import MOST_CELLS, Laid
 from ranksight.comm.replay.path import Path, critical_path
 from ranksight.comm.replay.program import Program
+from ranksight.comm.replay.replayed import Replayed
 from ranksight.comm.replay.wires import places_of, slower
 from ranksight.core.arrays import Array, Ints
 from ranksight.core.errors import InputError, InsufficientError
@@ -169,7 +170,7 @@ def prepared(model: Model, point: Array, places: Ints | None = None, mean: float
     """
     equation = model.equation
     communication, network = equation.communication, equation.network
-    if communication is None or communication.messages is None or network is None:
+    if communication is None or communication.messages is None or not network:
         raise InputError(
             "the model has no messages on a network",
             "trace runs (--collector pmpi-events), and fit with --platform NAME or FILE that describes the network",

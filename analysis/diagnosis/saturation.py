@@ -16,6 +16,7 @@ from ranksight.core.arrays import Array
 from ranksight.core.experiment import WHOLE
 from ranksight.model.laws.together import BUSY
 from ranksight.model.series.computation import cores
+from ranksight.model.series.domains import NOT_DESCRIBED
 
 if TYPE_CHECKING:
     from ranksight.model.fitted_model import Model
@@ -36,10 +37,10 @@ def table(model: Model, target: Array, level: float = 0.9) -> pd.DataFrame:
     first.
     """
     equation, names = model.equation, model.parameters
-    domains = equation.sharing.domains if equation.sharing is not None else None
-    if domains is None and equation.counted is not None:
+    domains = equation.sharing.domains if equation.sharing is not None else NOT_DESCRIBED
+    if not domains and equation.counted is not None:
         domains = equation.counted.where.domains
-    if domains is None or "ranks" not in names or domains.cores < 2:
+    if not domains or "ranks" not in names or domains.cores < 2:
         return pd.DataFrame(columns=COLUMNS)
     column, asked = names.index("ranks"), np.asarray(target, dtype=np.float64)[None]
     most = float(cores(asked, names)[0])

@@ -63,7 +63,6 @@ def fit_expected(series: Series, growths: Mapping[Key, Growth], over_repetitions
             series.select(np.array([rows[key] for key in keys])),
             space=stated(growth, series.parameters),
             over_repetitions=over_repetitions,
-            segments=False,
             intervals=False,
         )
         fits |= {key: one(fitted, at) for at, key in enumerate(keys)}

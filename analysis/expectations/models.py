@@ -247,7 +247,6 @@ def _fit(
         series.select(chosen),
         space=offer(space, series.parameters, growth),
         over_repetitions=how,
-        segments=False,
     )
     return {
         key: Model(fitted, at, space, widened, series.points, series.values[row], how, ahead)

@@ -206,7 +206,7 @@ def _by_equation(model: Model, forecast: Forecast, targets: Array, level: float,
 def _messages(model: Model, targets: Array, level: float, value: Array) -> list[Source]:
     """The series of messages and bytes behind the communication time."""
     communication, network = model.equation.communication, model.equation.network
-    if communication is None or network is None:
+    if communication is None or not network:
         return []
     times = communication.exchanged(targets, network).at(level).times
     rows, sent = communication.functions.rows, communication.functions.predict(targets).at(level)

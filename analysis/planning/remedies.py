@@ -188,7 +188,7 @@ def _of_messages(model: Model, goal: Goal) -> float:
     sent, network = equation.communication, equation.network
     if sent is None or "ranks" not in parameters or not sent.priced(network) or goal.metric != "time":
         return 0.0
-    between = {} if network is None else network.table.get("inter", {})
+    between = network.table.get("inter", {})
     if isinstance(between, Mapping) and between and not str(between.get("source", "")).startswith(ESTIMATED):
         return 0.0
     exchanged = model.breakdown(goal.targets, goal.now.level).exchanged

@@ -95,7 +95,9 @@ def spending(model: Model, targets: Array, prices: Prices | None, level: float) 
         each = combined(parts(energy, model, points, predicted=(times.value[0], of_time)))
         joules, of_energy = np.where(np.isfinite(time), each.joules, np.nan), each.of_energy
         spent[ENERGY] = Spent.of(joules, of_energy, level)
-        spent[DELAY] = Spent.of(joules * time, np.hypot(each.of_power, 2 * of_time), level)
+        # Var ln(E T) + Var ln(E / T) = 2 Var ln E + 2 Var ln T, whatever of the energy grows with the time.
+        of_delay = np.sqrt(np.maximum(2 * of_energy**2 + 2 * of_time**2 - each.of_power**2, of_energy**2))
+        spent[DELAY] = Spent.of(joules * time, of_delay, level)
         notes = tuple(filter(None, (*energy.notes, energy.remark(points, model.parameters))))
     if prices is not None:
         machine, electricity = _bill(model, points, time, joules, prices)
@@ -135,6 +137,6 @@ def _nodes(model: Model, points: Array) -> Array:
     if (energy := usable(model)) is not None and (energy.cores or energy.each):
         return energy.nodes(points, model.parameters)
     node = model.equation.node
-    if node is None:
+    if not node:
         return np.full(len(points), np.nan)
     return np.asarray(np.ceil(cores(points, model.parameters) / min(node.ranks, node.cores)))

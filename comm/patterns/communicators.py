@@ -73,11 +73,12 @@ class CommunicatorSize:
 UNKNOWN = CommunicatorSize("unknown")
 
 
-def communicator_sizes(seen: Mapping[int, Sequence[int]]) -> list[CommunicatorSize]:
+def communicator_sizes(seen: Mapping[int, Sequence[int]], grid: bool = False) -> list[CommunicatorSize]:
     """Equations whose values are exactly the sizes seen at each number of ranks.
 
     `seen` (mapping of int to sequence of int): sizes at each number of ranks; 0 stands for operations without a
-    communicator.
+    communicator. `grid`: whether the program lays its ranks out on a grid: of equations that explain as much, lines of
+    one come before constants and parts of the ranks.
 
     Returns
     -------
@@ -86,10 +87,11 @@ def communicator_sizes(seen: Mapping[int, Sequence[int]]) -> list[CommunicatorSi
     """
     wanted = {p: set(sizes) for p, sizes in seen.items()}
     first = next(iter(wanted))
+    counted = [CommunicatorSize("constant", n) for n in sorted(wanted[first]) if n]
+    counted += [CommunicatorSize("ranks /", first // n) for n in sorted(wanted[first]) if n and first // n > 1]
+    lines = [CommunicatorSize(name) for name in _NAMED if name != "ranks"]
     candidates = [CommunicatorSize("constant", 0), CommunicatorSize("ranks")]
-    candidates += [CommunicatorSize("constant", n) for n in sorted(wanted[first]) if n]
-    candidates += [CommunicatorSize("ranks /", first // n) for n in sorted(wanted[first]) if n and first // n > 1]
-    candidates += [CommunicatorSize(name) for name in _NAMED if name != "ranks"]
+    candidates += [*lines, *counted] if grid else [*counted, *lines]
     fitting = [c for c in candidates if all(c.at(p) in sizes for p, sizes in wanted.items())]
     chosen: list[CommunicatorSize] = []
     left = {(p, size) for p, sizes in wanted.items() for size in sizes}

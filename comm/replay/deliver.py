@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -55,24 +56,37 @@ class Sorted:
 class Exchange:
     """A set of messages with what each costs, sorted by both sides."""
 
-    def __init__(self, costs: Wires) -> None:
+    def __init__(self, costs: Wires, wires: Sequence[Array] = ()) -> None:
+        """`wires`: seconds of the bytes of each message in step after step, (e,); in all further ones as in the last.
+        As `costs` has them where not given."""
         self.costs = costs
-
-    def _with(self, costs: Wires) -> Exchange:
-        """The same messages where they cost otherwise."""
-        other = copy(self)
-        other.costs = costs
-        other.__dict__.pop("flight", None)
-        return other
+        self.wires = list(wires) or [costs.wire]
 
     def slower(self, latency: float, everywhere: bool = False) -> Exchange:
         """The same with so many seconds more latency between nodes, or of all messages."""
         crossings = np.where(self.costs.waits, 3.0, 1.0) * (self.costs.apart | everywhere)
-        return self._with(replace(self.costs, latency=self.costs.latency + latency * crossings))
+        other = copy(self)
+        other.costs = replace(self.costs, latency=self.costs.latency + latency * crossings)
+        return other
 
-    def between(self, other: Exchange) -> Exchange:
-        """The same with bytes that take the mean of this and another's time."""
-        return self._with(replace(self.costs, wire=(self.costs.wire + other.costs.wire) / 2))
+    def sharing(self, wires: Sequence[Array]) -> Exchange:
+        """The same messages with other seconds of their bytes."""
+        other = copy(self)
+        other.wires = list(wires)
+        return other
+
+    @property
+    def steps(self) -> int:
+        """Steps in which bytes take a time of their own."""
+        return len(self.wires)
+
+    def wire(self, step: int) -> Array:
+        """Seconds of the bytes of each message in a step, (e,)."""
+        return self.wires[min(step, len(self.wires) - 1)]
+
+    def flight(self, step: int = 0) -> Array:
+        """Seconds of each message from leaving to its last byte in a step, (e,)."""
+        return np.asarray(self.costs.latency + self.wire(step))
 
     @cached_property
     def outgoing(self) -> Sorted:
@@ -94,14 +108,9 @@ class Exchange:
         """Seconds that each receiver needs for all of them, (r,)."""
         return self.incoming.sums(self.costs.after)
 
-    @cached_property
-    def flight(self) -> Array:
-        """Seconds of each message from leaving to its last byte, (e,)."""
-        return self.costs.latency + self.costs.wire
-
-    def parts(self, message: Index) -> Array:
-        """Of messages: crossings between nodes, seconds of the processors and of the bytes, (3, n)."""
+    def parts(self, message: Index, step: int = 0) -> Array:
+        """Of messages in a step: crossings between nodes, seconds of the processors and of the bytes, (3, n)."""
         costs = self.costs
         crossings = np.where(costs.waits[message], 3.0, 1.0) * costs.apart[message]
         over = costs.before[message] + costs.after[message]
-        return np.stack([crossings, over, costs.wire[message]])
+        return np.stack([crossings, over, self.wire(step)[message]])

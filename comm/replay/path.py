@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ranksight.comm.replay.machine import Replayed
+from ranksight.comm.replay.replayed import Replayed
 from ranksight.core.arrays import Array
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -46,24 +47,29 @@ class Rounds:
         self.by_group = Sorted.by(self.groups[present])
         self.present = present[self.by_group.order]
         self.members = np.split(self.present, self.by_group.first[1:])
-        self.exchanges: list[tuple[Exchange, Array, int]] = []
+        self.stages: list[tuple[list[tuple[Exchange, Array]], int]] = []
         self.fixed: dict[int, tuple[float, float]] = {}
         sizes = _sizes(self.groups)
-        for p, kind in zip(sizes, algorithms(call, fabric, choice), strict=True):
-            rounds = rounds_of(name, kind, p, call.size)
-            if rounds is None:
+        eager = fabric.far.eager_limit or np.inf
+        for p, parts in zip(sizes, algorithms(call, fabric, choice), strict=True):
+            each = [rounds_of(operation, kind, p, call.size, eager) for operation, kind in parts]
+            known = [stages for stages in each if stages is not None]
+            if len(known) < len(each):
                 seconds = float(cost(name, p, call.size, fabric, choice))
                 more = float(cost(name, p, call.size, slower(fabric, latency=STEP), choice))
                 self.fixed[p] = seconds, (more - seconds) / STEP
                 continue
             ways = np.stack([np.roll(one, -call.root) for one in self.members if len(one) == p])
-            for each in rounds:
-                self.exchanges.append(_everywhere(each, ways, fabric, nodes))
+            for stage in (one for stages in known for one in stages):
+                self.stages.append(([_everywhere(one, ways, fabric, nodes) for one in stage.rounds], stage.times))
 
     def slower(self, latency: float, everywhere: bool) -> Rounds:
         """The same with so many seconds more latency between nodes, or of all messages."""
         other = copy(self)
-        other.exchanges = [(one.slower(latency, everywhere), combining, n) for one, combining, n in self.exchanges]
+        other.stages = [
+            ([(one.slower(latency, everywhere), combining) for one, combining in rounds], times)
+            for rounds, times in self.stages
+        ]
         other.fixed = {p: (seconds + latency * n, n) for p, (seconds, n) in self.fixed.items()}
         return other
 
@@ -78,8 +84,8 @@ class Rounds:
         return left
 
     def _once(self, left: Left) -> None:
-        for exchange, combining, times in self.exchanges:
-            self._repeat(times, left, lambda e=exchange, c=combining: _round(e, c, left))  # type: ignore[misc]
+        for rounds, times in self.stages:
+            self._repeat(times, left, partial(_one_after_the_other, rounds, left))
         for one in self.members if self.fixed else ():
             if len(one) in self.fixed:
                 seconds, latencies = self.fixed[len(one)]
@@ -89,7 +95,7 @@ class Rounds:
                     left.origin[one] = left.origin[last]
                     left.parts[:, one] = left.parts[:, [last]] + np.array([[latencies], [0.0], [0.0]])
 
-    def _repeat(self, times: int, left: Left, once: Callable[[], None]) -> None:
+    def _repeat(self, times: int, left: Left, once: Callable[[], object]) -> None:
         """Do `once` so many times; where all ranks of a communicator came out of it later by the same time, the rest
         takes that time each."""
         for turn in range(times):
@@ -112,19 +118,30 @@ def _sizes(groups: Ints) -> list[int]:
     return sorted(set(np.bincount(groups[groups >= 0]).tolist()) - {0, 1})
 
 
-def algorithms(call: Call, fabric: Fabric, choice: Choice) -> tuple[str, ...]:
-    """The algorithm of a collective in communicators of each size, the smallest first."""
+def algorithms(call: Call, fabric: Fabric, choice: Choice) -> tuple[tuple[tuple[str, str], ...], ...]:
+    """Operations and their algorithms that a collective is made of in communicators of each size, the smallest first:
+    one, or the library's own reduce and broadcast."""
     assert call.groups is not None
-    name = operation_name(call.operation)
-    return tuple(algorithm_of(name, p, call.size, fabric, choice) for p in _sizes(call.groups))
+    name, found = operation_name(call.operation), []
+    for p in _sizes(call.groups):
+        kind = algorithm_of(name, p, call.size, fabric, choice)
+        made = ("reduce", "bcast") if kind == "reduce_bcast" else ()
+        parts = [(each, algorithm_of(each, p, call.size, fabric, choice)) for each in made]
+        found.append(tuple(parts) or ((name, kind),))
+    return tuple(found)
 
 
-def _everywhere(each: Round, ways: Ints, fabric: Fabric, nodes: Ints) -> tuple[Exchange, Array, int]:
-    """A round in all communicators (n, p) of as many ranks: its messages, the seconds in which their receivers combine
-    them, and how often it is made."""
+def _everywhere(each: Round, ways: Ints, fabric: Fabric, nodes: Ints) -> tuple[Exchange, Array]:
+    """A round in all communicators (n, p) of as many ranks: its messages, and the seconds in which their receivers
+    combine them."""
     source, target = ways[:, each.source].ravel(), ways[:, each.target].ravel()
     size = np.tile(each.size, len(ways))
-    return Exchange(wires(fabric, source, target, size, nodes)), fabric.reduction * size * each.combined, each.times
+    return Exchange(wires(fabric, source, target, size, nodes)), fabric.reduction * size * each.combined
+
+
+def _one_after_the_other(rounds: Sequence[tuple[Exchange, Array]], left: Left) -> None:
+    for exchange, combining in rounds:
+        _round(exchange, combining, left)
 
 
 def _round(exchange: Exchange, combining: Array, left: Left) -> None:
@@ -132,7 +149,7 @@ def _round(exchange: Exchange, combining: Array, left: Left) -> None:
     origin, parts = left.origin, left.parts
     asked = np.where(costs.waits, time[costs.target], -np.inf)
     ready = time[costs.source] + costs.before
-    arrival = np.maximum(ready, asked) + exchange.flight
+    arrival = np.maximum(ready, asked) + exchange.flight()
     out, into = exchange.outgoing, exchange.incoming
     if origin is None or parts is None:
         time[out.ranks] += exchange.handing_over

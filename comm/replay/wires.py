@@ -14,8 +14,8 @@ import numpy as np
 
 from ranksight.comm.costs.fabric import Fabric
 from ranksight.comm.network import NetworkParameters, Piecewise
-from ranksight.comm.topology.shape import Routes, Topology
-from ranksight.comm.topology.sharing import seconds_from
+from ranksight.comm.topology.shape import ROUND_TRIP, Routes, Topology
+from ranksight.comm.topology.sharing import shared_seconds
 from ranksight.core.arrays import Array, Ints, Mask, ratio
 
 
@@ -40,12 +40,18 @@ def places_of(fabric: Fabric, ranks: int, places: Ints | None = None) -> Ints:
     return fabric.node_of(np.arange(ranks), ranks) if places is None else places
 
 
-def wires(fabric: Fabric, source: Ints, target: Ints, size: Array, nodes: Ints, begin: Array | None = None) -> Wires:
-    """Costs of messages that are sent together.
+def wires(fabric: Fabric, source: Ints, target: Ints, size: Array, nodes: Ints) -> Wires:
+    """Costs of messages that ranks begin to send together.
 
-    `nodes` (P,): node of each rank. `begin` (e,): when each is sent, where not all senders begin together. Those that
-    are under way at the same time share links.
+    `nodes` (P,): node of each rank.
     """
+    costs = unshared(fabric, source, target, size, nodes)
+    # Links are shared from when the first byte arrives.
+    return replace(costs, wire=costs.wire + Links.of(fabric, costs, nodes).longer(costs.latency + costs.before))
+
+
+def unshared(fabric: Fabric, source: Ints, target: Ints, size: Array, nodes: Ints) -> Wires:
+    """The same where no other message is on their links."""
     here, there = nodes[source], nodes[target]
     apart = here != there
     each = np.zeros((5, len(source)))
@@ -75,20 +81,52 @@ def wires(fabric: Fabric, source: Ints, target: Ints, size: Array, nodes: Ints, 
     gone = np.cumsum(step[order]) - step[order]
     earlier = np.empty(len(source))
     earlier[order] = gone - np.repeat(gone[first], np.diff(np.append(first, len(order))))
-    # Links are shared from when the first byte arrives.
-    flowing = latency + (earlier + busy if begin is None else begin)
-    wire = wire + _longer(fabric, here, there, size, wire, flowing)
     return Wires(source, target, size, earlier + busy, busy, latency, wire, after, waits, apart)
 
 
-def _longer(fabric: Fabric, here: Ints, there: Ints, size: Array, alone: Array, begin: Array) -> Array:
-    """Seconds that bytes take longer where messages share adapters, links and the memory of a node."""
-    if not len(size):
-        return np.zeros(0)
-    routes, first = _routes(fabric, here, there)
-    size = np.where(here != there, size * _weight(fabric, size), size)
-    limit, lone = ratio(size, alone, np.inf), np.maximum(alone, size / first)
-    return np.asarray(np.maximum(seconds_from(routes, size, limit, begin) - lone, 0.0))
+@dataclass(frozen=True)
+class Links:
+    """Adapters, links and memory that e messages share."""
+
+    routes: Routes
+    volume: Array  # (e,): bytes that each has on links
+    limit: Array  # (e,): B/s of each alone
+    seconds: Array  # (e,): of its bytes alone
+    part: Array | None  # (e,): in proportion to which messages share a link; equally where None
+
+    @classmethod
+    def of(cls, fabric: Fabric, costs: Wires, nodes: Ints) -> Links:
+        """Those of messages that cost so much :func:`unshared`."""
+        here, there, size = nodes[costs.source], nodes[costs.target], costs.size
+        if not len(size):
+            nothing = np.zeros(0)
+            return cls(Routes(nothing.astype(np.int64), nothing.astype(np.int64), nothing), *(nothing,) * 3, None)
+        routes, first = _routes(fabric, here, there)
+        volume = np.where(here != there, size * _weight(fabric, size), size)
+        limit, seconds = ratio(volume, costs.wire, np.inf), np.maximum(costs.wire, volume / first)
+        return cls(routes, volume, limit, seconds, _part(fabric, here, there))
+
+    def longer(self, begin: Array, volume: Array | None = None) -> Array:
+        """Seconds that bytes take longer than alone where they begin then, (e,).
+
+        `volume` (e,): bytes on links, 0 for messages that are not sent; of all where not given.
+        """
+        if not len(self.volume):
+            return np.zeros(0)
+        shared = shared_seconds(self.routes, self.volume if volume is None else volume, self.limit, begin, self.part)
+        return np.maximum(shared - self.seconds, 0.0)
+
+
+def _part(fabric: Fabric, here: Ints, there: Ints) -> Array | None:
+    """The inverse of messages' round trips, where these decide how links are shared."""
+    shape = fabric.topology
+    if shape is None or shape.sharing != ROUND_TRIP:
+        return None
+    trip = np.full(len(here), float(fabric.near.transfer(0.0)))
+    apart = here != there
+    hops = shape.hops(here[apart], there[apart])
+    trip[apart] = float(fabric.far.transfer(0.0)) + fabric.switching(np.zeros(len(hops)), hops)
+    return ratio(np.ones(len(trip)), trip, 1.0)
 
 
 def _weight(fabric: Fabric, size: Array) -> Array:
@@ -114,6 +152,11 @@ def _routes(fabric: Fabric, here: Ints, there: Ints) -> tuple[Routes, Array]:
     if shape is None:
         shape = Topology("fat tree", (nodes,), _carried(link))
     routes = shape.routes(here, there)
+    if link.opposite > 0:
+        # Each byte takes as much of the links of the way back.
+        both = shape.routes(np.concatenate([here, there]), np.concatenate([there, here]))
+        load = np.where(both.message < len(here), 1.0, link.opposite)
+        routes = Routes(both.message % len(here), both.link, both.capacity, load)
     memory = fabric.near.node_bandwidth if fabric.intra is not None else None
     first = np.where(here != there, shape.node_bandwidth, np.inf if memory is None else memory)
     if memory is None:
@@ -123,6 +166,7 @@ def _routes(fabric: Fabric, here: Ints, there: Ints) -> tuple[Routes, Array]:
         np.concatenate([routes.message, inside]),
         np.concatenate([routes.link, here[inside] + len(routes.capacity)]),
         np.concatenate([routes.capacity, np.full(nodes, memory)]),
+        None if routes.load is None else np.concatenate([routes.load, np.ones(len(inside))]),
     )
     return within, first
 

@@ -6,13 +6,16 @@ source              where the values come from; ``estimate = true`` where they w
 nodes_per_switch    fat tree: nodes below a switch, of each level below the top
 nodes               fat tree: all nodes
 nodes_per_router    dragonfly; with ``routers_per_group`` and ``groups``
-routing             dragonfly: ``minimal`` or ``adaptive``; both are considered where it is left out
+routing             dragonfly: ``minimal`` or ``adaptive``; both are considered where it is left out. Fat tree:
+                    ``static`` (the target decides which of several links up is taken) or ``adaptive`` (default)
 extents             torus: nodes along each dimension; the last varies fastest
 link_bandwidth      B/s of a link each way
 taper               bandwidth of the nodes below a cut over that of the cut: a number, ``{ at_least, at_most }``, or
                     one of these for each level; unknown where left out, and then an interval
 adapters            of a node, which its ranks share (default 1)
 message_rate        messages a second of an adapter
+sharing             ``equal`` (default), or ``round trip`` where flow control gives less of a link to messages of longer
+                    round trips, as TCP does
 hop_latency         seconds of each switch beyond the first: a number, or ``from``, ``alpha``, ``beta`` by message size
 =================== ===========================================================================================
 
@@ -27,7 +30,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ranksight.comm.network import Piecewise
-from ranksight.comm.topology.shape import KINDS, Taper, Topology
+from ranksight.comm.topology.shape import EQUAL, KINDS, Taper, Topology
 from ranksight.core.errors import InputError
 from ranksight.core.toml import check_known, decode, find, shipped
 
@@ -38,7 +41,7 @@ SIZES = {
     "torus": ("extents",),
 }
 """What states the size of each kind."""
-COMMON = ("kind", "source", "estimate", "link_bandwidth", "adapters", "message_rate", "hop_latency")
+COMMON = ("kind", "source", "estimate", "link_bandwidth", "adapters", "message_rate", "sharing", "hop_latency")
 SEE = "docs/network.md shows a table of each kind"
 MOST = 1 << 40
 
@@ -69,7 +72,7 @@ def from_dict(content: object, where: str = "network.topology", name: str = "") 
     kind = content.get("kind")
     if kind not in KINDS:
         raise InputError(f"{where}: kind is {kind!r:.60}", f"known: {', '.join(KINDS)}")
-    more = {"fat tree": ("taper",), "dragonfly": ("taper", "routing"), "torus": ()}[kind]
+    more = {"fat tree": ("taper", "routing"), "dragonfly": ("taper", "routing"), "torus": ()}[kind]
     check_known(content, (*COMMON, *SIZES[kind], *more), where)
     for key in ("link_bandwidth", "source", *SIZES[kind]):
         if key not in content:
@@ -86,6 +89,7 @@ def from_dict(content: object, where: str = "network.topology", name: str = "") 
             message_rate=None if rate is None else _number(rate, where, "message_rate"),
             hop_latency=_hop_latency(content.get("hop_latency", 0.0), where),
             routing=_text(content["routing"], where, "routing") if "routing" in content else "",
+            sharing=_text(content.get("sharing", EQUAL), where, "sharing"),
             name=name,
         )
     except InputError as error:
@@ -105,8 +109,8 @@ def to_dict(topology: Topology) -> dict[str, Any]:
         found["hop_latency"] = topology.hop_latency.to_dict()
     if topology.tapers:
         found["taper"] = [{"at_least": low, "at_most": high} for low, high in topology.tapers]
-    for name in ("message_rate", "routing"):
-        if getattr(topology, name):
+    for name in ("message_rate", "routing", "sharing"):
+        if getattr(topology, name) not in (None, "", EQUAL):
             found[name] = getattr(topology, name)
     return found
 
@@ -140,7 +144,7 @@ def _hop_latency(value: object, where: str) -> float | Piecewise:
 def _number(value: object, where: str, key: str, least: float | None = None) -> float:
     wrong = isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value)
     if wrong or value > 1e18 or (value <= 0 if least is None else value < least):  # type: ignore[operator]
-        raise InputError(f"{where}: {key} is {value!r:.60}", "give a number above 0")
+        raise InputError(f"{where}: {key} is {value!r:.60}", "give a number above 0, at most 1e18")
     return float(value)  # type: ignore[arg-type]
 
 

@@ -1,7 +1,8 @@
 """Shapes of networks between nodes: which links a message crosses, and what each of them carries a second.
 
 Links that run in parallel between the same two parts of a network count as one with their bandwidths together, as under
-adaptive routing. Sources: Leiserson, IEEE Trans. Comp. C-34 (1985) 892 (fat tree); Kim, Dally, Scott and Abts, ISCA
+adaptive routing, but where routing is static. Sources: Leiserson, IEEE Trans. Comp. C-34 (1985) 892 (fat tree);
+Zahavi, J. Parallel Distrib. Comput. 72 (2012) 1423 (its static routing); Kim, Dally, Scott and Abts, ISCA
 2008 (dragonfly); Dally and Towles, "Principles and Practices of Interconnection Networks", 2004, chapters 5 and 8
 (torus, dimension order); Ajima et al., IEEE CLUSTER 2018 (Tofu D).
 """
@@ -20,6 +21,8 @@ from ranksight.core.arrays import Array, Index, Ints
 from ranksight.core.errors import InputError
 
 KINDS = ("fat tree", "dragonfly", "torus")
+EQUAL, ROUND_TRIP = SHARINGS = ("equal", "round trip")
+"""How messages share a link: all equally, or in proportion to the inverse of their round trips (TCP's flow control)."""
 UNKNOWN = (1.0, 4.7)
 """Taper where none is known: between a tree without blocking and the most blocking of published systems, 33:7 (Digital
 Research Alliance of Canada, Narval)."""
@@ -31,11 +34,23 @@ Part = tuple[Index, Ints, Array]
 
 @dataclass(frozen=True, slots=True)
 class Routes:
-    """Links that messages cross: message ``message[i]`` crosses link ``link[i]``; ``capacity`` in B/s by link."""
+    """Links that messages cross: message ``message[i]`` crosses link ``link[i]``; ``capacity`` in B/s by link.
+
+    ``load[i]``: bytes on that link for each byte of the message; 1 where not given.
+    """
 
     message: Ints
     link: Ints
     capacity: Array
+    load: Array | None = None
+
+    def among(self, at: Index) -> Routes:
+        """Those of the messages `at` (n,) alone, which are numbered as they are there."""
+        number = np.full(int(max(self.message.max(initial=-1), at.max(initial=-1))) + 1, -1)
+        number[at] = np.arange(len(at))
+        kept = number[self.message] >= 0
+        load = None if self.load is None else self.load[kept]
+        return Routes(number[self.message[kept]], self.link[kept], self.capacity, load)
 
     def narrowest(self, volume: Array) -> Array:
         """Seconds that the busiest link of each message takes for all bytes that cross it, (e,).
@@ -64,7 +79,10 @@ class Topology:
     message_rate: float | None = None  # messages a second of an adapter
     hop_latency: float | Piecewise = 0.0
     """Seconds of each switch beyond those between neighbours: a number, of one crossing, or as measured by size."""
-    routing: str = ""  # dragonfly: ``minimal`` (one link between two groups carries their messages) or ``adaptive``
+    routing: str = ""
+    """Dragonfly: ``minimal`` (one link between two groups carries their messages) or ``adaptive``. Fat tree: ``static``
+    (the target's number decides which of the parallel links a message takes) or ``adaptive``, also where left out."""
+    sharing: str = EQUAL  # of :data:`SHARINGS`
     name: str = ""
     end: End = "middle"  # which end of the tapers' intervals holds
 
@@ -92,8 +110,11 @@ class Topology:
         slow = self.hop_latency if isinstance(self.hop_latency, float | int) else 0.0
         if self.adapters < 1 or slow < 0 or (self.message_rate is not None and not self.message_rate > 0):
             refuse("adapters, message_rate or hop_latency is out of range", "give numbers above 0")
-        if self.routing not in ("", "minimal", "adaptive"):
-            refuse(f"routing {self.routing!r}", "give minimal or adaptive, or leave it out where unknown")
+        ways = {"fat tree": ("static", "adaptive"), "dragonfly": ("minimal", "adaptive"), "torus": ()}[self.kind]
+        if self.routing not in ("", *ways):
+            refuse(f"routing {self.routing!r}", f"{' or '.join(ways) or 'no routing is known'}; leave out the unknown")
+        if self.sharing not in SHARINGS:
+            refuse(f"sharing {self.sharing!r}", f"give {' or '.join(SHARINGS)}")
 
     @property
     def _tapered(self) -> int:
@@ -158,11 +179,25 @@ class Topology:
             levels = [source // n != target // n for n in self.extents[:-1]]
             return np.asarray(2 * np.sum([np.zeros(len(source), dtype=np.int64), *levels], axis=0), dtype=np.int64)
         if self.kind == "dragonfly":
-            a, r, _ = self.extents
-            apart, between = source // a != target // a, source // (a * r) != target // (a * r)
-            return np.asarray(apart + 2 * between.astype(np.int64))
+            here, there = source // self.extents[0], target // self.extents[0]
+            out, into = self._gateways(here, there)
+            between = out >= 0
+            found = np.where(between, 1 + (here != out) + (there != into), here != there)
+            return np.asarray(found, dtype=np.int64)
         steps = sum((np.abs(way) for way in self._torus(source, target)), np.zeros(len(source), np.int64))
         return np.maximum(steps - 1, 0)
+
+    def _gateways(self, here: Ints, there: Ints) -> tuple[Ints, Ints]:
+        """Routers by which messages between routers leave their group and come into the other's; -1 within a group.
+
+        The links of a group to the others are dealt out to its routers in the order of the groups (the absolute
+        arrangement: Camarero, Vallejo and Beivide, ACM TACO 11 (2014) 39).
+        """
+        _, r, groups = self.extents
+        own, other = here // r, there // r
+        ports = [b - (b > a) for a, b in ((own, other), (other, own))]
+        out, into = (a * r + port * r // max(groups - 1, 1) for a, port in zip((own, other), ports, strict=True))
+        return np.where(own != other, out, -1), np.where(own != other, into, -1)
 
     def routes(self, source: Ints, target: Ints) -> Routes:
         """Links between nodes that messages cross, those of the nodes' own adapters first.
@@ -181,12 +216,13 @@ class Topology:
         return Routes(*(np.concatenate(each) for each in ([p[0] for p in parts], link, [p[2] for p in parts])))
 
     def _tree(self, source: Ints, target: Ints) -> list[Part]:
-        """Links up and down of each level."""
+        """Links up and down of each level; by static routing the target modulo their number is taken."""
         found = []
         for n, taper in zip(self.extents[:-1], self._taper, strict=True):
             at = np.flatnonzero(source // n != target // n)
-            rates = np.full(self.nodes // n, n * self.node_bandwidth / taper)
-            found += [(at, source[at] // n, rates), (at, target[at] // n, rates)]
+            links = max(round(n * self.adapters / taper), 1) if self.routing == "static" else 1
+            rates = np.full(self.nodes // n * links, n * self.node_bandwidth / taper / links)
+            found += [(at, end[at] // n * links + target[at] % links, rates) for end in (source, target)]
         return found
 
     def _dragonfly(self, source: Ints, target: Ints) -> list[Part]:

@@ -1,36 +1,41 @@
 """What messages that share links get: max-min fairness, and the time that each takes.
 
 Each message gets the same rate on its busiest link, what others leave goes to those that can take it, and rates rise as
-messages end. Source: Bertsekas and Gallager, "Data Networks", 2nd ed. 1992, section 6.5.2 (progressive filling).
+messages end. Under flow control by round trips (TCP) the rates on a link are in proportion to the inverse of the round
+trip instead. Sources: Bertsekas and Gallager, "Data Networks", 2nd ed. 1992, section 6.5.2 (progressive filling, and
+its weighted form); Lakshman and Madhow, IEEE/ACM Trans. Networking 5 (1997) 336 (round trips).
 """
 
 from __future__ import annotations
 
 import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 from ranksight.comm.topology.shape import Routes
-from ranksight.core.arrays import Array, Ints
+from ranksight.core.arrays import Array, Ints, Mask
 
 TOGETHER = 0.01
-"""Part of the longest message's time in which rates stay as they are while messages end."""
-MOST_STARTS = 32
-"""Different times at which messages that share links begin."""
-MOST_TURNS = 8
+"""Part of the longest message's time in which rates stay as they are while messages begin and end."""
+MOST_TURNS = 4
 """How often messages are grouped again by the times that they take."""
 NEAR = 1e-9
 """Relative difference of times that are one."""
 
 
-def fair_rates(routes: Routes, limit: Array) -> Array:
+def fair_rates(routes: Routes, limit: Array, part: Array | None = None) -> Array:
     """Bytes a second of each message, (e,), while all are under way.
 
-    `limit` (e,): what each could have for itself alone.
+    `limit` (e,): what each could have for itself alone. `part` (e,): in proportion to which they share a link; equally
+    where not given.
     """
-    rate, left = np.asarray(limit, dtype=float).copy(), routes.capacity.astype(float).copy()
+    part = np.ones(len(limit)) if part is None else part
+    rate, left = np.asarray(limit / part, dtype=float), routes.capacity.astype(float).copy()
     message, link = routes.message, routes.link
+    load = np.ones(len(link)) if routes.load is None else routes.load
     while len(message):
-        users = np.bincount(link, minlength=len(left))
-        share = np.where(users > 0, left / np.maximum(users, 1), np.inf)
+        users = np.bincount(link, weights=part[message] * load, minlength=len(left))
+        share = np.where(users > 0, left / np.where(users > 0, users, 1.0), np.inf)
         of = np.full(len(rate), np.inf)
         np.minimum.at(of, message, share[link])
         # What a link leaves for each of its messages never falls: those that can take no more than that are done.
@@ -43,80 +48,82 @@ def fair_rates(routes: Routes, limit: Array) -> Array:
             done[message[busiest]] = True
             rate[done] = of[done]
         ends = done[message]
-        left = np.maximum(left - np.bincount(link[ends], weights=rate[message[ends]], minlength=len(left)), 0.0)
-        message, link = message[~ends], link[~ends]
-    return rate
+        consumed = (rate * part)[message[ends]] * load[ends]
+        left = np.maximum(left - np.bincount(link[ends], weights=consumed, minlength=len(left)), 0.0)
+        message, link, load = message[~ends], link[~ends], load[~ends]
+    return np.asarray(rate * part)
 
 
-def shared_seconds(routes: Routes, volume: Array, limit: Array, begin: Array | None = None) -> Array:
-    """Seconds that each of the messages takes, (e,).
+def shared_seconds(
+    routes: Routes, volume: Array, limit: Array, begin: Array | None = None, part: Array | None = None
+) -> Array:
+    """Seconds that each of the messages takes, (e,); 0 where it has no bytes.
 
     `volume` (e,): bytes. `limit` (e,): bytes a second of each alone. `begin` (e,): when each begins; all together where
-    not given. Beginnings closer to each other than a part of them all count as one.
+    not given. `part` (e,): as :func:`fair_rates` takes it. Messages that begin while rates stay as they are have theirs
+    from when they begin.
     """
-    used, link = np.unique(routes.link, return_inverse=True)
-    routes = Routes(routes.message, link.reshape(-1), routes.capacity[used])
-    left = np.asarray(volume, dtype=float).copy()
-    starts = np.zeros(len(left)) if begin is None else _starts(begin)
-    seconds, todo, longest = np.zeros(len(left)), left > 0, 0.0
-    now = float(starts.min(initial=0.0))
-    while todo.any():
-        begun = starts <= now
-        at, later = np.flatnonzero(todo & begun), starts[todo & ~begun]
-        if not len(at):
-            now = float(later.min())
-            continue
-        number = np.full(len(left), -1)
-        number[at] = np.arange(len(at))
-        under_way = number[routes.message] >= 0
-        part = Routes(number[routes.message[under_way]], routes.link[under_way], routes.capacity)
-        rate = fair_rates(part, limit[at])
-        lasts = left[at] / rate
-        longest = max(longest, float(lasts.max()))
-        step = max(float(lasts.min()) * (1 + NEAR), TOGETHER * longest)
-        now, before = (min(now + step, float(later.min())) if len(later) else now + step), now
-        ended = lasts <= now - before
-        seconds[at[ended]] = before + lasts[ended] - starts[at[ended]]
-        left[at[~ended]] -= rate[~ended] * (now - before)
-        todo[at[ended]] = False
+    if begin is None:
+        return _flow(routes, volume, limit, np.zeros(len(volume)), part)
+    sent, seconds, known = np.asarray(volume > 0), np.asarray(volume / limit), 0
+    for _ in range(MOST_TURNS):
+        # Messages that never meet others on a link need not be looked at together with them.
+        several, group = _meeting(routes, begin, seconds, sent)
+        if several == known:
+            break
+        known, first = several, np.full(several, np.inf)
+        np.minimum.at(first, group[sent], begin[sent])
+        apart = group[routes.message] * len(routes.capacity) + routes.link
+        of, link = np.unique(apart, return_inverse=True)
+        separate = Routes(routes.message, link.reshape(-1), routes.capacity[of % len(routes.capacity)], routes.load)
+        seconds = _flow(separate, volume, limit, np.where(sent, begin - first[group], 0.0), part)
     return seconds
 
 
-def _starts(begin: Array) -> Array:
-    """Times at which messages begin, no more than :data:`MOST_STARTS` different ones, from 0."""
-    since = begin - begin.min(initial=np.inf)
-    if len(np.unique(since)) <= MOST_STARTS:
-        return np.asarray(since)
-    step = float(since.max()) / MOST_STARTS
-    return np.asarray(np.floor(since / step) * step)
+def _meeting(routes: Routes, begin: Array, seconds: Array, sent: Mask) -> tuple[int, Ints]:
+    """How many groups of messages have no link in common while they are under way, and the group of each, (e,)."""
+    kept = sent[routes.message]
+    message, link = routes.message[kept], routes.link[kept]
+    order = np.lexsort((begin[message], link))
+    message, link = message[order], link[order]
+    # The latest end of those before it on a link: each link has a time of its own.
+    origin = float(begin[sent].min(initial=np.inf)) if sent.any() else 0.0
+    start, end = begin[message] - origin, (begin + seconds)[message] - origin
+    day = 2.0 * (float(end.max(initial=0.0)) + 1e-300)
+    latest = np.maximum.accumulate(end + day * link)
+    meets = (link[1:] == link[:-1]) & (start[1:] + day * link[1:] < latest[:-1])
+    pairs = message[:-1][meets], message[1:][meets]
+    graph = coo_array((np.ones(len(pairs[0])), pairs), shape=(len(begin),) * 2)
+    several, group = connected_components(graph, directed=False)
+    return int(several), np.asarray(group, dtype=np.int64)
 
 
-def overlapping(begin: Array, seconds: Array) -> Ints:
-    """Number of the group of messages that are under way at the same time, (e,): a group ends where all have ended."""
-    order = np.argsort(begin, kind="stable")
-    ends = np.maximum.accumulate((begin + seconds)[order])
-    group = np.zeros(len(begin), dtype=np.int64)
-    group[order[1:]] = np.cumsum(begin[order][1:] > ends[:-1])
-    return group
-
-
-def seconds_from(routes: Routes, volume: Array, limit: Array, begin: Array) -> Array:
-    """:func:`shared_seconds` of messages of which not all are under way at the same time: those that are, together."""
-    narrowest = np.asarray(limit, dtype=float).copy()
-    np.minimum.at(narrowest, routes.message, routes.capacity[routes.link])
-    seconds: Array = np.asarray(volume / narrowest)
-    known = 0
-    for _ in range(MOST_TURNS):
-        groups = overlapping(begin, seconds)
-        if (several := int(groups.max(initial=-1)) + 1) == known:
-            break
-        # Messages that share links take longer, and may come upon later ones.
-        known, order = several, np.argsort(groups, kind="stable")
-        for at in np.split(order, np.flatnonzero(np.diff(groups[order])) + 1):
-            if len(at) > 1:
-                number = np.full(len(volume), -1)
-                number[at] = np.arange(len(at))
-                inside = number[routes.message] >= 0
-                part = Routes(number[routes.message[inside]], routes.link[inside], routes.capacity)
-                seconds[at] = shared_seconds(part, volume[at], limit[at], begin[at])
+def _flow(routes: Routes, volume: Array, limit: Array, begin: Array, part: Array | None) -> Array:
+    """:func:`shared_seconds` of messages that are all looked at together."""
+    used, link = np.unique(routes.link, return_inverse=True)
+    routes = Routes(routes.message, link.reshape(-1), routes.capacity[used], routes.load)
+    left = np.asarray(volume, dtype=float).copy()
+    seconds, todo, longest = np.zeros(len(left)), left > 0, 0.0
+    starts = np.where(todo, begin, np.inf)
+    upcoming = np.sort(starts[todo])
+    now, fresh = (float(upcoming[0]) if len(upcoming) else 0.0), todo.copy()
+    while todo.any():
+        at = np.flatnonzero(todo & (starts <= now))
+        rate = fair_rates(routes.among(at), limit[at], None if part is None else part[at])
+        # What has begun since rates were last set has had as much from then on.
+        left[at] -= np.where(fresh[at], rate * (now - starts[at]), 0.0)
+        fresh[at] = False
+        lasts = left[at] / rate
+        longest = max(longest, float((now + lasts - starts[at]).max()))
+        step = max(float(lasts.min()) * (1 + NEAR), TOGETHER * longest)
+        later = int(np.searchsorted(upcoming, now, side="right"))
+        if later < len(upcoming):
+            step = min(step, max(float(upcoming[later]) - now, TOGETHER * longest))
+        ended = lasts <= step
+        seconds[at[ended]] = np.maximum(now + lasts[ended] - starts[at[ended]], 0.0)
+        left[at[~ended]] -= rate[~ended] * step
+        todo[at[ended]] = False
+        now += step
+        if ended.all() and later < len(upcoming):
+            now = max(now, float(upcoming[later]))
     return seconds

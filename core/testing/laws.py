@@ -12,11 +12,9 @@ from ranksight.core.arrays import Array
 from ranksight.core.errors import InputError, RanksightError
 from ranksight.core.experiment import Experiment, read
 from ranksight.model.fitting.varied import fit_varied
-from ranksight.model.laws.asked import Asked
-from ranksight.model.laws.fits import Fits
 from ranksight.model.laws.law import LAWS, Law, LawTimes, checked, claims, installed, part_of
-from ranksight.model.laws.view import View
-from ranksight.model.stages.statement import domains_of
+from ranksight.model.laws.view import Asked, Fits, View
+from ranksight.model.stages.measuring import domains_of
 from ranksight.model.structure.functions import Functions
 from ranksight.platforms import Platform, load
 

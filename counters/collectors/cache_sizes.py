@@ -46,18 +46,17 @@ _LOADED_AT = "-Wl,-Ttext-segment=0x58000000"
 def sizes(levels: tuple[SimulatedCache, SimulatedCache, SimulatedCache]) -> tuple[str, ...]:
     """Options of the caches: first level, last, and the others by their number of sets, as the tool expects them.
 
-    The others are the second level and powers of two from twice the first to :data:`LARGEST`. Empty where lines of the
-    levels differ in length, which the tool cannot simulate.
+    The others are the second level, and powers of two and one and a half times these, from what is larger than the
+    first to :data:`LARGEST`. Empty where lines of the levels differ in length, which the tool cannot simulate.
     """
     first, second, last = levels
     if len({level.line for level in levels}) > 1:
         return ()
-    size, others = 2 << (first.size - 1).bit_length(), {(second.size, second.ways)}
-    while size <= LARGEST:
-        others.add((size, _WAYS))
-        if size < LARGEST // 2:
-            others.add((size // _WAYS * _BETWEEN, _BETWEEN))
-        size *= 2
+    power, others = 1 << (first.size.bit_length() - 1), {(second.size, second.ways)}
+    while power <= LARGEST:
+        near = ((power, _WAYS), (power // _WAYS * _BETWEEN, _BETWEEN))
+        others.update(each for each in near if first.size < each[0] <= LARGEST)
+        power *= 2
     ordered = sorted(others - {(last.size, last.ways)}, key=lambda cache: (cache[0] // cache[1], cache[0]))
     return (first.option, last.option, *(f"{size},{ways},{first.line}" for size, ways in ordered))
 

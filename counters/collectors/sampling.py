@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from ranksight.campaign.launching import Launch
+from ranksight.core.metrics import LEVELS
 from ranksight.counters import signature
 from ranksight.counters.mpi_calls import CALLS
 from ranksight.counters.rank_classes import Stands, stands_of
@@ -154,21 +155,23 @@ def record_of_ranks(
     table.insert(0, "rank", np.arange(len(table), dtype=np.int32))
     if not stands.checks:
         return table, ("all ranks were simulated: no three ranks make the same calls in the same time",), ()
-    errors = [(_difference(tables[first], tables[second]), first, second) for first, second in stands.checks]
-    error, first, second = max(errors)
+    pairs = [(tables[first], tables[second]) for first, second in stands.checks]
+    errors = [_difference(*pair, ("instructions", "loads", "stores")) for pair in pairs]
+    by_level = max(_difference(*pair, LEVELS) for pair in pairs)
+    error, (first, second) = max(zip(errors, stands.checks, strict=True))
     simulated, waiting = len(stands.simulated), len(table) - len(stands.simulated)
     notes = (
         f"{simulated} of {len(table)} ranks were simulated, with {stands.share:.0%} of the processor time, and stand "
         f"for the other {waiting}; the second rank of a class differs by at most {error:.2%} in the instructions, "
-        "loads or stores of a kernel",
+        f"loads or stores of a kernel, and by {by_level:.2%} in its loads of one level of the caches",
     )
     far = f"ranks {first} and {second} make the same calls, but differ by {error:.0%}: give --sample-ranks off"
     return table, notes, (far,) if error > DIFFERS else ()
 
 
-def _difference(one: pd.DataFrame, other: pd.DataFrame) -> float:
-    """Largest relative difference of two ranks in the counts of kernels that have 1 % of them."""
-    names = ["instructions", "loads", "stores"]
+def _difference(one: pd.DataFrame, other: pd.DataFrame, metrics: Sequence[str]) -> float:
+    """Largest relative difference of two ranks in the `metrics` of kernels that have 1 % of them."""
+    names = [name for name in metrics if name in one and name in other]
     one, other = one[names].align(other[names], join="outer", fill_value=0.0)
     larger = np.maximum(one.to_numpy(), other.to_numpy())
     heavy = larger > 0.01 * larger.sum(axis=0)

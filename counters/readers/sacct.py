@@ -146,6 +146,8 @@ def _reading(path: Path, row: _Row, notes: Sequence[str]) -> Reading:
     if joules is not None:
         values["energy_node"] = joules
         notes = [*notes, "ConsumedEnergy is that of whole nodes: on nodes that other jobs shared it holds theirs"]
+    elif any(row.facts.get(name) == "0" for name in _ENERGY):
+        notes = [*notes, "ConsumedEnergy is 0 where Slurm read no meter: the energy of these jobs is not known"]
     if (size := _SIZE.fullmatch(row.facts.get("MaxRSS", ""))) is not None:
         values["memory_peak"] = float(size["size"]) * _FACTORS[size["unit"]]
     stated = next((name for name in ("NTasks", *_CPUS) if row.facts.get(name)), None)

@@ -1,33 +1,91 @@
-"""Totals that have functions of their own, held against the sums of their parts' functions.
+"""Messages and their sums: series of operations, totals of kernels and of the program, counts in doubt.
+
+Counts and bytes of every kernel's operations as series.
+
+Totals that have functions of their own, held against the sums of their parts' functions.
 
 A kernel's messages are those of its operations, a program's those of all operations, and what a program executes is
 what its kernels do and a share outside of them. Where the runs showed such a sum, two answers are there at other
 configurations: the function of the total, and the sum of the parts' functions. Where their intervals overlap, the
 narrower one is the better known and is taken. Where they do not, one of the two is wrong and nothing says which: total
 and parts then have intervals that hold both, and a note says so.
+
+No count of messages where rules disagree that explain who was sent to as well as each other.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ranksight.core.arrays import Array, Index, Mask, ratio
-from ranksight.core.experiment import WHOLE
+from ranksight.core.experiment import WHOLE, Experiment, Run
 from ranksight.core.metrics import metric
 from ranksight.core.names import short_names
 from ranksight.core.units import format_si, in_words
 from ranksight.model.application import whole
+from ranksight.model.application.comm_blocking import costs_time
 from ranksight.model.application.communication import SENT, Communication
+from ranksight.model.messages.message_model import Messages
 from ranksight.model.plaindata import Stored
 from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
+from ranksight.model.structure.functions import Functions
 from ranksight.model.structure.stated import BETWEEN
 from ranksight.model.uncertainty import forecast
-from ranksight.model.uncertainty.forecast import Forecast
+from ranksight.model.uncertainty.forecast import FEW_POINTS, OK, Forecast
 from ranksight.model.uncertainty.rows import choose, join, rows_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def message_tables(experiment: Experiment) -> Iterator[tuple[Run, pd.DataFrame]]:
+    """Counts and bytes per rank of each run that has messages: ``kernel``, ``rank``, ``messages``, ``bytes_sent``.
+
+    A row is of an operation, whose name is behind the kernel's. Operations that move nothing of their own (receives,
+    completions, inquiries) are left out.
+    """
+    for run, every in experiment.tables("messages"):
+        table = every[np.array([costs_time(str(name)) for name in every["operation"]], dtype=bool)]
+        names = table["kernel"].astype(str) + BETWEEN + table["operation"].astype(str)
+        counts, volumes = table["count"].astype(float), table["bytes"].astype(float)
+        sent = table.assign(kernel=names, messages=counts, bytes_sent=volumes)
+        yield run, sent.groupby(["kernel", "rank"], observed=True)[["messages", "bytes_sent"]].sum().reset_index()
+
+
+def message_series(experiment: Experiment) -> Series | None:
+    """``messages`` and ``bytes_sent`` of every kernel's operations, means over all ranks; None without traces.
+
+    An operation that a traced run does not have moved nothing there.
+    """
+    configurations: dict[tuple[float, ...], int] = {}
+    values_of: dict[tuple[str, str], dict[tuple[int, int], float]] = {}
+    repeats: dict[int, int] = {}
+    for run, table in message_tables(experiment):
+        place = configurations.setdefault(run.point(experiment.parameters), len(configurations))
+        at = (place, repeats.get(place, 0))
+        repeats[place] = at[1] + 1
+        sums = table.groupby("kernel", observed=True)[["messages", "bytes_sent"]].sum() / run.configuration["ranks"]
+        for name in sums.columns:
+            for kernel, value in sums[name].items():
+                values_of.setdefault((str(kernel), str(name)), {})[at] = float(value)
+    if not values_of:
+        return None
+    counts = np.array([repeats[place] for place in range(len(configurations))])
+    traced = np.arange(counts.max()) < counts[:, None]
+    values = np.where(traced, 0.0, np.full((len(values_of), *traced.shape), np.nan))
+    for row, cells in enumerate(values_of.values()):
+        for (place, repetition), value in cells.items():
+            values[row, place, repetition] = value
+    points = np.array(list(configurations), dtype=np.float64)
+    kernels, names = tuple(kernel for kernel, _ in values_of), tuple(name for _, name in values_of)
+    return Series(experiment.parameters, points, values, kernels, names)
+
 
 SAME = 1e-6
 """Largest relative difference between a total and the sum of its parts where both are one number."""
@@ -218,3 +276,46 @@ def _same(total: Array, parts: Array, known: Mask) -> bool:
 def _adds(name: str) -> bool:
     """Whether kernels' values of a metric add up to the program's, whoever executes them."""
     return metric(name).kind == "requirement" and metric(name).additive and metric(name).over_ranks == "mean"
+
+
+BY_PARTNERS = ("messages", "bytes_sent")
+STEADY = 1e-3
+"""Relative difference up to which a series is the same at all numbers of ranks."""
+
+
+def with_doubts(
+    predicted: Forecast, points: Array, functions: Functions, messages: Messages, training: Array
+) -> Forecast:
+    """The forecast of all series without what depends on partners in doubt (:meth:`Messages.open_partners`).
+
+    `predicted` (s, k): of `functions` at `points` (k, m), with the number of ranks among the parameters. `messages`:
+    what is known of who sends to whom. `training` (n, m): configurations measured.
+    """
+    at = functions.fitted.parameters.index("ranks")
+    # Their intervals hold what each rule would send.
+    lawful = {key for law in (functions.neighbours, functions.laws) for key in law.keys}
+    rows = {key: row for key, row in functions.rows.items() if key[1] in BY_PARTNERS and key not in lawful}
+    status, reason = predicted.status.copy(), predicted.reason.astype(object)
+
+    @cache
+    def steady() -> Mask:
+        return _steady(functions, training[training[:, at] > 1])
+
+    asked = points[:, at]
+    for ranks in set(asked[np.isfinite(asked)].tolist()) - set(messages.measured):
+        doubts = messages.open_partners(int(ranks)) if ranks > 1 else {}
+        for (kernel, _), row in rows.items():
+            doubtful = (asked == ranks) & (status[row] == OK)
+            if kernel in doubts and doubtful.any() and not steady()[row]:
+                status[row, doubtful], reason[row, doubtful] = FEW_POINTS, doubts[kernel]
+    return replace(predicted, status=status, reason=reason)
+
+
+def _steady(functions: Functions, several: Array) -> Mask:
+    """Which series (s,) were the same at every number of ranks from two on, whoever they sent to."""
+    values = functions.predict(several).value
+    known = np.isfinite(values)
+    low = np.where(known, values, np.inf).min(axis=1, initial=np.inf)
+    high = np.where(known, values, -np.inf).max(axis=1, initial=-np.inf)
+    size = np.where(known, np.abs(values), 0.0).max(axis=1, initial=0.0)
+    return np.asarray(known.any(axis=1) & (high - low <= STEADY * size))

@@ -33,8 +33,9 @@ def core_factors(origin: Platform, target: Platform, clock: float, instructions:
     one, other = instruction_set(origin), instruction_set(target)
     if instructions is not None:
         factors.append(Assumed(f"instructions against {origin.name}", instructions, 0.0, "as stated"))
-    elif one and other and one != other:
-        source = f"{other} against {one}, no factor is stated: --instructions RATIO states it"
+    elif origin.architecture != target.architecture and (one != other or not one):
+        sets = f"{other} against {one}" if one and other else "an instruction set is not known"
+        source = f"{sets}, no factor is stated: --instructions RATIO states it"
         factors.append(Assumed(f"instructions against {origin.name}", 1.0, spread("sets"), source))
     ipc = instructions_per_cycle(origin, target)
     name = origin.architecture or origin.name

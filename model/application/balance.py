@@ -23,7 +23,7 @@ from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.fitting.varied import fit_varied
 from ranksight.model.plaindata import Part
 from ranksight.model.series.reducing import Series
-from ranksight.model.structure.wholeunits import WholeUnits
+from ranksight.model.structure.wholeunits import NO_UNITS, WholeUnits
 from ranksight.model.uncertainty import forecast
 
 FIRST, LAST = "first rank", "last rank"
@@ -81,9 +81,7 @@ class Balance(Part):
         return 1 <= low <= high < np.inf and "ranks" in self.fitted.parameters and KEY in self.fitted.rows
 
 
-def fit_balance(
-    experiment: Experiment, units: WholeUnits | None = None, **settings: Any
-) -> tuple[Balance | None, float]:
+def fit_balance(experiment: Experiment, units: WholeUnits = NO_UNITS, **settings: Any) -> tuple[Balance | None, float]:
     """How unevenly ranks work, and how unevenly they did at most ranks by processor time.
 
     None where ranks were not counted one by one at enough configurations, 1 where processor time was not measured.
@@ -98,7 +96,7 @@ def fit_balance(
     busiest: dict[float, set[str]] = {}
     for run, work in _works(experiment, metric) if metric else ():
         point = run.point(experiment.parameters)
-        uneven = 1.0 if units is None else float(units.unevenness(np.array([point]), experiment.parameters)[0])
+        uneven = float(units.unevenness(np.array([point]), experiment.parameters)[0])
         ratio = max(1.0, float(work.max() / work.mean()) / uneven)
         done.setdefault(point, []).append(works(work[:, None], np.ones(1)) / uneven)
         ratios.setdefault(point, []).append(ratio)

@@ -20,25 +20,23 @@ from ranksight.comm.topology.shape import Topology
 from ranksight.core.arrays import Array, Mask
 from ranksight.core.errors import InputError
 from ranksight.model.application.balance import Balance
-from ranksight.model.application.breakdown import Refined
+from ranksight.model.application.breakdown import Refined, Terms, terms_of
 from ranksight.model.application.communication import Communication
-from ranksight.model.application.equation_terms import Terms, terms_of
 from ranksight.model.application.imbalances import Imbalances
-from ranksight.model.application.moved import Moved
-from ranksight.model.application.network import Network
-from ranksight.model.application.node import Node
+from ranksight.model.application.moved import UNMOVED, Moved
+from ranksight.model.application.network import NO_NETWORK, Network
+from ranksight.model.application.node import NO_NODE, Node
 from ranksight.model.application.others import Others
 from ranksight.model.application.runs import NO_RUNS, Runs
 from ranksight.model.kernel_time.counted import Counted
-from ranksight.model.laws.asked import Asked
-from ranksight.model.laws.fits import Fits
 from ranksight.model.laws.law import BANDWIDTH, CACHE, CONSTANT_CPI, COUNTED, FUNCTION, MESSAGES
 from ranksight.model.laws.stacking import PRIOR, Weights
 from ranksight.model.laws.together import Laws, methods
+from ranksight.model.laws.view import Asked, Fits
 from ranksight.model.plaindata import Part, Stored
 from ranksight.model.resource.equation import LEVELS, Resources
 from ranksight.model.series.computation import PROGRAM, cores
-from ranksight.model.sharing.caches import SharedCache
+from ranksight.model.sharing.caches import NO_CACHE, SharedCache
 from ranksight.model.sharing.demand import loads_of
 from ranksight.model.sharing.shared import Sharing
 from ranksight.model.structure.functions import Functions
@@ -54,26 +52,26 @@ class Application(Stored):
 
     laws: Fits = field(default_factory=Fits)  # what laws of kernels' times learned
     communication: Communication | None = None  # messages, where they were traced
-    network: Network | None = None  # what they go over, where it is described
+    network: Network = NO_NETWORK  # what they go over
     imbalance: float = 1.0
     """Largest over mean compute time of a rank, at the measured configuration with most ranks; 1 where times are those
     of the slowest rank already."""
     weights: Weights = PRIOR  # of the laws of each kernel's time beyond the runs
-    inside: Weights | None = None  # the same between them
+    inside: Weights = PRIOR  # the same between them
     others: Others | None = None
     """What the program takes outside of its kernels and messages; None where its time was not measured as theirs
     were."""
     balance: Balance | None = None
     """The imbalance as a function, where ranks were counted one by one and times are means over them."""
     imbalances: Imbalances | None = None  # that of each uneven kernel: which of the kernels it belongs to
-    cache: SharedCache | None = None  # what a cache was seen to hold of what the ranks that share it work on
+    cache: SharedCache = NO_CACHE  # what a cache was seen to hold of what the ranks that share it work on
     nested: bool = False
     """Whether the kernels' times contain each other, so that the program is its own time and no sum of them."""
-    node: Node | None = None  # cores of a node and ranks on them, where a platform names them
+    node: Node = NO_NODE  # cores of a node and ranks on them
     runs: Runs = NO_RUNS  # kernels' times as measured, placed as they were
     clock_spread: float = 0.0
     """Standard deviation of the logarithm of the clock, where times were made of cycles with one that no run shows."""
-    machine: Moved | None = None  # how times differ on the machine asked for, where it is not that of the runs
+    machine: Moved = UNMOVED  # how times differ on the machine asked for
 
     @property
     def resources(self) -> Resources | None:
@@ -111,9 +109,9 @@ class Application(Stored):
     @property
     def known(self) -> bool:
         """Whether anything but functions is known of the application's time."""
-        plain = ("laws", "weights", "imbalance", "nested", "node", "runs", "clock_spread")
-        parts = (getattr(self, each.name) for each in fields(self) if each.name not in plain)
-        return self.imbalance > 1 or self.nested or bool(self.laws) or any(part is not None for part in parts)
+        plain = ("laws", "weights", "inside", "imbalance", "nested", "node", "runs", "clock_spread")
+        parts = (getattr(self, each.name) is not each.default for each in fields(self) if each.name not in plain)
+        return self.imbalance > 1 or self.nested or bool(self.laws) or any(parts)
 
     @property
     def parts(self) -> dict[str, Part]:
@@ -130,21 +128,19 @@ class Application(Stored):
         """The laws that predict kernels by the bandwidth that ranks share."""
         return tuple(law for law in (self.sharing, self.cached) if law is not None)
 
-    def refine(self, predicted: Forecast, functions: Functions, points: Array, share: Share | None = None) -> Refined:
+    def refine(self, predicted: Forecast, functions: Functions, points: Array, share: Share) -> Refined:
         """The forecast of all series with the kernels' times by the equations where their counters carry them.
 
-        `predicted`: of the functions. `points` (k, m). `share`: what the busiest rank works on, where work comes in
-        whole units.
+        `predicted`: of the functions. `points` (k, m). `share`: what the busiest rank works on.
         """
         rows = functions.rows
         timed = {kernel: row for (kernel, name), row in rows.items() if name == "time"}
-        if self.machine is not None and timed:
+        if timed:
             predicted = self.machine.of_functions(predicted, timed, points, functions.fitted.parameters)
         asked = self.asked(predicted, functions, points, share)
         laws = Laws.of(asked, self.pace)
-        if self.machine is not None:
-            self.machine.laws(laws, points, functions.fitted.parameters)
-        uneven = np.ones(len(points)) if share is None or "time" in share.busiest else share.unevenness
+        self.machine.laws(laws, points, functions.fitted.parameters)
+        uneven = np.ones(len(points)) if "time" in share.busiest else share.unevenness
         if not timed:
             return Refined(predicted, uneven)
         self._leave(laws, points)
@@ -157,18 +153,16 @@ class Application(Stored):
             sending = {*PROGRAM, *(() if exchange is None else exchange.kernels)}
             at = [place for place, kernel in enumerate(timed) if kernel in sending]
             mixed.status[at], mixed.reason[at] = self.sharing.without_far(points, mixed.status[at], mixed.reason[at])
-        if self.node is not None:
-            mixed = self.node.longer(mixed, points, functions.fitted.parameters)
-        if self.machine is not None:
-            mixed = self.machine.near(mixed, tuple(timed), points)
+        mixed = self.node.longer(mixed, points, functions.fitted.parameters)
+        mixed = self.machine.near(mixed, tuple(timed), points)
         everywhere = np.ones(mixed.value.shape, dtype=bool)
         predicted = choose(predicted, mixed, index, everywhere)
         predicted = self.runs.met(predicted, points, timed, self.pace)
         mixed = rows_of(predicted, index)
         predicted = self._cycles(predicted, mixed, timed, asked)
         terms = terms_of(self.counted, self.resources, asked, mixed, timed)
-        if self.cache is not None and terms.kernels:
-            predicted = self._opened(predicted, functions, points, predicted if share is None else share.said, terms)
+        if self.cache.kernels and terms.kernels:
+            predicted = self._opened(predicted, functions, points, share.said, terms)
         texts = methods(names, weights, laws.details(tuple(timed)))
         first = np.array([name == FUNCTION for name in names], dtype=bool)[weights.argmax(axis=0)]
         by_law = ((index, laws.weight(FUNCTION, weights) < 1, texts, first),)
@@ -192,11 +186,9 @@ class Application(Stored):
             laws.leave(shared, law.crowded(points))
         laws.leave(laws.having("counts"), further)
 
-    def asked(self, predicted: Forecast, functions: Functions, points: Array, share: Share | None = None) -> Asked:
+    def asked(self, predicted: Forecast, functions: Functions, points: Array, share: Share) -> Asked:
         """What laws are asked for the kernels' times; parameters as of :meth:`refine`."""
-        at, counts = (
-            (share.points, share.said) if share is not None and "time" in share.busiest else (points, predicted)
-        )
+        at, counts = (share.points, share.said) if "time" in share.busiest else (points, predicted)
         uneven, slowest = self.imbalances, None
         if uneven is not None and uneven.held and uneven.averaged:
             slowest = partial(uneven.reaching, points=at)
@@ -228,7 +220,6 @@ class Application(Stored):
 
         Where stalls were counted these loads wait as the others do; otherwise each may wait alone.
         """
-        assert self.cache is not None
         at_work = cores(points, functions.fitted.parameters)
         more, _ = self.cache.spilled(counts, functions.rows, at_work)
         if not more.any():
@@ -258,7 +249,7 @@ class Application(Stored):
     ) -> Application:
         """The same application with ranks placed in another way, or on a network of another shape."""
         if topology is not None:
-            if self.network is None or self.communication is None or "inter" not in self.network.table:
+            if self.communication is None or "inter" not in self.network.table:
                 raise InputError(
                     "the model knows no network between nodes: its topology changes nothing",
                     "fit it with --platform FILE whose [network.inter] is described, from runs that traced messages",
@@ -266,27 +257,25 @@ class Application(Stored):
             other = self.network.shaped(topology)
             shaped = replace(self, network=other, communication=self.communication.on(other))
             return shaped.placed(placement, ranks_per_node, distribution)
-        if distribution is not None and (self.network is None or "inter" not in self.network.table):
+        if distribution is not None and "inter" not in self.network.table:
             raise InputError(
                 "the model knows no network between nodes: the distribution of ranks over nodes changes nothing",
                 "fit it with --platform NAME from runs that traced messages",
             )
-        unshared = (
-            not self.shared and self.cache is None and (self.counted is None or self.counted.where.domains is None)
-        )
-        unshared = unshared and self.machine is None
-        if unshared and (placement is not None or (ranks_per_node is not None and self.network is None)):
+        together = self.counted is not None and self.counted.where.domains
+        known = self.shared or self.cache.kernels or together or self.machine
+        if not known and (placement is not None or (ranks_per_node is not None and not self.network)):
             raise InputError(
                 "the model does not know what ranks on a node share",
                 "fit it with --platform NAME from runs that counted memory traffic",
             )
-        network = None if self.network is None else self.network.placed(ranks_per_node, distribution)
+        network = self.network.placed(ranks_per_node, distribution)
         moved: dict[str, Any] = {name: part.placed(placement, ranks_per_node) for name, part in self.parts.items()}
         return replace(self, network=network, **moved)
 
     def with_algorithms(self, algorithms: Mapping[str, str]) -> Application:
         """The same where collectives are done by these algorithms; InputError where there is no network."""
-        if self.communication is None or self.network is None:
+        if self.communication is None or not self.network:
             raise InputError(
                 "the model has no network: algorithms of collectives change nothing",
                 "fit it with --platform NAME from runs that traced messages",

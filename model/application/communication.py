@@ -25,15 +25,15 @@ from ranksight.comm.costs.cost import Choice
 from ranksight.core.arrays import Array, Index, Mask, log, ratio
 from ranksight.core.errors import InputError
 from ranksight.model.application.comm_blocking import STATED, Blocking, kind_of
-from ranksight.model.application.exchanged import Exchanged, exchanged_of, mixture_of
+from ranksight.model.application.exchanged import Exchanged, Replay, exchanged_of, mixture_of
 from ranksight.model.application.fit_blocking import fit_blocking
 from ranksight.model.application.forms import Forms
 from ranksight.model.application.network import Network
 from ranksight.model.application.thresholds import Call, Key, calls, crossed
 from ranksight.model.messages.message_model import Messages
 from ranksight.model.messages.table import MessageTable, typical_row
-from ranksight.model.messages.times import MOST_RANKS, times_of_volumes
-from ranksight.model.plaindata import Part, Stored
+from ranksight.model.messages.times import MOST_RANKS, priced_on
+from ranksight.model.plaindata import Part
 from ranksight.model.priors import COMMUNICATION_UNKNOWN, UNSEEN
 from ranksight.model.quantity import TAIL
 from ranksight.model.series.computation import THREADS
@@ -45,7 +45,6 @@ from ranksight.model.uncertainty.rows import choose
 
 if TYPE_CHECKING:
     from ranksight.comm.costs.fabric import Fabric
-    from ranksight.comm.topology.shape import End
 
 Ends = tuple[MessageTable, ...]
 """Tables of a configuration's messages: as predicted, and for both ends of the interval."""
@@ -54,7 +53,7 @@ VOLUMES = ("bytes", "low", "high")
 SENT = ("messages", "bytes_sent")
 """Series of the functions: calls and bytes."""
 Price = Callable[[Sequence[tuple[MessageTable, str]]], list[dict[tuple[str, str], float]]]
-"""Seconds of message tables with one of their volumes: on a network (:func:`_price`), or by fitted forms."""
+"""Seconds of message tables with one of their volumes: on a network (:func:`priced_on`), or by fitted forms."""
 
 
 @dataclass(frozen=True)
@@ -67,17 +66,6 @@ class Sent:
     beyond: Mapping[int, tuple[Ends, Ends]]
     """By number of the configuration, where ranks are too many to look at each: the typical rank there, and at the
     number of ranks that the table is of."""
-
-
-@dataclass(frozen=True)
-class Replay(Stored):
-    """How much replay counts against BF_comm times prices (:mod:`ranksight.model.application.replayed`)."""
-
-    weight: float  # from 0, not at all, to 1, alone
-    error: float  # of replay at held-out runs, root mean square of logarithms
-
-    def _fits(self) -> bool:
-        return 0 <= self.weight <= 1 and self.error >= 0
 
 
 @dataclass(frozen=True)
@@ -172,19 +160,20 @@ class Communication(Part):
         """:meth:`times` of the operations of one kind, or of all; ranks of several threads are fewer on a node."""
         names = self.functions.fitted.parameters
         teams = np.maximum(points[:, names.index(THREADS)], 1.0) if THREADS in names else np.ones(len(points))
-        times: Forecast | None = None
-        for team in np.unique(teams):
+        each = {}
+        for team in np.unique(teams).tolist():
             placed = replace(fabric, ranks_per_node=max(1, int(fabric.ranks_per_node // team)))
-            of_team = self._priced(sent, partial(_price, fabric=placed, choice=choice), kind)
-            rows = np.broadcast_to(teams == team, of_team.value.shape)
-            times = of_team if times is None else choose(times, of_team, np.arange(len(rows)), rows)
-        assert times is not None
+            each[team] = self._priced(sent, partial(priced_on, fabric=placed, choice=choice), kind)
+        times = each.pop(float(teams.min()))
+        for team, of_team in each.items():
+            times = choose(
+                times, of_team, np.arange(len(times.value)), np.broadcast_to(teams == team, times.value.shape)
+            )
         return times
 
     def _priced(self, sent: Sent, price: Price, kind: str = "") -> Forecast:
         """Times of the operations of one kind, or of all, as `price` has them."""
         rows, shape = self.functions.rows, sent.by_rank.shape
-
         typical, nearest = zip(*sent.beyond.values(), strict=True) if sent.beyond else ((), ())
         each = (*sent.tables, *typical, *nearest)
         tables = [[table.having(kind, kind_of) for table in ends] for ends in each]
@@ -206,15 +195,15 @@ class Communication(Part):
             status, reason = np.where(bad, counts.status[index], status), np.where(bad, counts.reason[index], reason)
         return Forecast(value, np.minimum(lower, value), np.maximum(upper, value), status, reason, form)
 
-    def priced(self, network: Network | None) -> bool:
+    def priced(self, network: Network) -> bool:
         """Whether messages have a time: on `network`, or by fitted forms without one."""
-        return network is not None or self.forms is not None
+        return bool(network) or self.forms is not None
 
-    def by_kind(self, points: Array, network: Network | None) -> dict[tuple[str, str], Array]:
+    def by_kind(self, points: Array, network: Network) -> dict[tuple[str, str], Array]:
         """Seconds (k,) of each kind of operations under each hypothesis of its algorithm on `network`, or by the fitted
         forms without one."""
         kinds = dict.fromkeys(self.kinds.tolist())
-        if network is None:
+        if not network:
             times = self._priced(self._sent(points, each=False), self._forms)
             return {(kind, STATED): np.nan_to_num(times.value[self.kinds == kind]).sum(axis=0) for kind in kinds}
         sent, fabric, seconds = self._sent(points), network.fabric(), {}
@@ -239,12 +228,12 @@ class Communication(Part):
         assert self.forms is not None
         return self.forms.times_of_volumes
 
-    def exchanged(self, points: Array, network: Network | None) -> Exchanged:
+    def exchanged(self, points: Array, network: Network) -> Exchanged:
         """What the operations take in the program at `points` (k, m): BF_comm times their time on `network`, or by the
         fitted forms without one."""
-        sent = self._sent(points, each=network is not None)
+        sent = self._sent(points, each=bool(network))
         crossings: tuple[tuple[str, ...], ...] = ()
-        if network is None:
+        if not network:
             network_times = self._priced(sent, self._forms)
         else:
             fabric = network.fabric()
@@ -260,14 +249,14 @@ class Communication(Part):
         blocking = self.blocking
         if blocking is not None:
             factor, deviation, known = blocking.at(points)
-            if network is None:
+            if not network:
                 deviation = np.hypot(deviation, UNSEEN * blocking.beyond(points))
             for kind, rows in blocking.rows.items():
                 rows_of_kind = np.flatnonzero(self.kinds == kind)
                 logs = np.empty((len(rows), len(rows_of_kind), len(points)))
                 each = {STATED: network_times.value[rows_of_kind]}
                 for at, row in enumerate(rows):
-                    if (way := blocking.ways[row]) not in each and network is not None:
+                    if (way := blocking.ways[row]) not in each and network:
                         by_way = self._times(points, sent, fabric, network.choice(kind, way), kind)
                         each[way] = by_way.value[rows_of_kind]
                     logs[at] = log(each[way]) + blocking.levels[row]
@@ -356,17 +345,3 @@ class Communication(Part):
     def callers(self) -> tuple[str, ...]:
         """The kernel that calls the operation of each row of :meth:`times`."""
         return tuple(name.rpartition(BETWEEN)[0] for name in self.names)
-
-
-def _price(
-    asked: Sequence[tuple[MessageTable, str]], fabric: Fabric, choice: Choice
-) -> list[dict[tuple[str, str], float]]:
-    """Seconds of message tables; at the ends of the volumes' intervals those of the network's shape hold too."""
-    if fabric.topology is None or not fabric.topology.uncertain:
-        return times_of_volumes(asked, fabric, choice)
-    ends: dict[str, End] = {"bytes": "middle", "low": "fast", "high": "slow"}
-    priced = {
-        volume: iter(times_of_volumes([one for one in asked if one[1] == volume], fabric.at(end), choice))
-        for volume, end in ends.items()
-    }
-    return [next(priced[volume]) for _, volume in asked]

@@ -11,6 +11,7 @@ import numpy as np
 from ranksight.core import special
 from ranksight.core.arrays import Array, Mask, log_ratio, ratio
 from ranksight.core.units import whole
+from ranksight.model.plaindata import Stored
 from ranksight.model.quantity import TAIL
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
@@ -26,6 +27,17 @@ MEANINGS = {
 """What is said of a BF_comm."""
 NORMAL = 1e6
 """Degrees of freedom at which Student's law is the normal one."""
+
+
+@dataclass(frozen=True)
+class Replay(Stored):
+    """How much replay counts against BF_comm times prices (:mod:`ranksight.model.application.replayed`)."""
+
+    weight: float  # from 0, not at all, to 1, alone
+    error: float  # of replay at held-out runs, root mean square of logarithms
+
+    def _fits(self) -> bool:
+        return 0 <= self.weight <= 1 and self.error >= 0
 
 
 @dataclass(frozen=True)

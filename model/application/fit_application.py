@@ -13,12 +13,12 @@ from ranksight.core.arrays import Array
 from ranksight.core.columns import Columns
 from ranksight.core.experiment import ALL_RANKS, WHOLE, Experiment
 from ranksight.core.idle import working
+from ranksight.model.application.agreement import message_series, message_tables
 from ranksight.model.application.balance import fit_balance
 from ranksight.model.application.bulk_synchronous import Application
 from ranksight.model.application.communication import Communication
 from ranksight.model.application.fit_imbalances import fit_imbalances
-from ranksight.model.application.message_series import message_series, message_tables
-from ranksight.model.application.network import Network
+from ranksight.model.application.network import NO_NETWORK, Network
 from ranksight.model.application.node import Node
 from ranksight.model.fitting.varied import fit_varied
 from ranksight.model.laws.view import View
@@ -50,9 +50,9 @@ def fit_application(
     sampled: Sampled,
     platform: Platform | None,
     machine: Machine | None,
-    domains: Domains | None,
-    steps: Staircase | None,
-    stated: Stated | None,
+    domains: Domains,
+    steps: Staircase,
+    stated: Stated,
     over_ranks: str,
     cycles_over_ranks: str,
     exact: Collection[tuple[str, str]] = (),
@@ -69,28 +69,28 @@ def fit_application(
     whose = values_of_totals(experiment, sampled.series) if over_ranks == "max" else ""
     means = over_ranks == "mean" or whose in (MEAN, MEAN_OF_ALL)
     each = {name: value for name, value in settings.items() if name not in ("jobs", "dask")}
-    units, series = None if steps is None else steps.units, sampled.series
+    units, series = steps.units, sampled.series
     # What whole units make uneven is another at every number of ranks, and known already.
-    by_rank = over_ranks in ("mean", "max") and units is None
+    by_rank = over_ranks in ("mean", "max") and not units
     averaged = cycles_over_ranks == "mean"
     imbalances = (
         fit_imbalances(experiment, not means, averaged, series, whose == MEAN_OF_ALL, **each) if by_rank else None
     )
-    slowest = None
+    slowest: dict[str, Array] = {}
     if machine is not None and imbalances is not None and imbalances.held and averaged:
         ratios = imbalances.slowest(imbalances.kernels, series.points)
         slowest = dict(zip(imbalances.kernels, ratios, strict=True))
     kernels = frozenset(series.kernels)
     view = View(Readings(experiment), sampled, platform, machine, domains, units, slowest, each, kernels)
     communication = _communication(experiment, stated, **settings)
-    network = None if communication is None else _network(platform, domains)
+    network = NO_NETWORK if communication is None else _network(platform, domains)
     # The largest of all ranks' times holds the imbalance already.
     balance, imbalance = fit_balance(experiment, units, **each) if means else (None, 1.0)
-    cache = None
-    if platform is not None and domains is not None and domains.domain is not None:
-        cache = find_shared_cache(series, platform, domains)
-    equation = Application(view.fits(), weights=weights_of(view, exact), cache=cache)
-    if platform is not None and domains is not None:
+    weights = weights_of(view, exact)
+    equation = Application(view.fits(), weights=weights, inside=weights)
+    if platform is not None and domains.limited:
+        equation = replace(equation, cache=find_shared_cache(series, platform, domains))
+    if platform is not None and domains:
         equation = replace(equation, node=Node.of(platform, domains.ranks_per_node, series.points, series.parameters))
     return replace(
         equation,
@@ -102,7 +102,7 @@ def fit_application(
     )
 
 
-def _communication(experiment: Experiment, stated: Stated | None, **settings: Any) -> Communication | None:
+def _communication(experiment: Experiment, stated: Stated, **settings: Any) -> Communication | None:
     """The messages of a program; None where none was traced."""
     messages = message_series(experiment) if "ranks" in experiment.parameters else None
     if messages is None:
@@ -113,12 +113,12 @@ def _communication(experiment: Experiment, stated: Stated | None, **settings: An
     return Communication(functions, fit_messages(experiment, stated, **each), points=messages.points)
 
 
-def _network(platform: Platform | None, domains: Domains | None) -> Network | None:
-    """What messages go over; None where it is not described."""
+def _network(platform: Platform | None, domains: Domains) -> Network:
+    """What messages go over."""
     if platform is None or not platform.network:
-        return None
+        return NO_NETWORK
     # Where only messages inside a node are described, all ranks are taken to share one.
-    most = platform.cores if domains is None else domains.ranks_per_node
+    most = domains.ranks_per_node if domains else platform.cores
     return Network(dict(platform.network), most if "inter" in platform.network else 1 << 30)
 
 
@@ -128,7 +128,7 @@ def in_words(application: Application) -> str:
     parts = {
         "kernels by the resource equation": application.resources,
         "messages": application.communication,
-        "a network": application.network,
+        "a network": application.network or None,
         "kernels by the counted equation": None if counted is None else counted.split.any() or None,
         "kernels by the fitted equation": None if counted is None else counted.composed,
         "bandwidth that cores share": application.shared or None,

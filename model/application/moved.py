@@ -37,7 +37,7 @@ from ranksight.model.plaindata import Part
 from ranksight.model.priors import BETWEEN_JOBS, RATE_LENGTHS, UNDIVIDED
 from ranksight.model.quantity import Quantity
 from ranksight.model.series.computation import cores
-from ranksight.model.series.domains import Domains
+from ranksight.model.series.domains import NOT_DESCRIBED, Domains
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
 from ranksight.model.uncertainty.rows import choose, rows_of
@@ -55,14 +55,14 @@ ELSEWHERE = "{metric} was measured on another machine than {machine}: measure it
 
 @dataclass(frozen=True)
 class Moved(Part):
-    """K kernels on another machine."""
+    """K kernels on another machine; false for :data:`UNMOVED`."""
 
     name: str  # of the platform
     kernels: tuple[str, ...]
     core: float  # logarithm of core seconds of the same work, there over here
     ratio_spread: float  # standard deviation of the logarithm of a ratio of machines, without a run there
     shift: Array  # (K, 4): difference of runs there from the assumptions, logarithms but for the last
-    spread: Array  # (K, 4): standard deviations of the assumptions, or what runs there leave of them
+    spread: Array  # (K, 4): standard deviations of the assumptions, or those that remain after runs there
     nodes: tuple[int, int]  # cores of a node here and there
     origin: Domains  # ranks on the domains of both, whose bandwidths are described
     target: Domains
@@ -133,13 +133,22 @@ class Moved(Part):
         if by_node:
             core = core - np.log(self.nodes[1] / self.nodes[0])
         if by_node:
-            assert origin.domain is not None
-            assert target.domain is not None
             ratio = origin.domain[0] * origin.count / (target.domain[0] * target.count)
             return core, np.full(len(points), np.log(ratio))
         ranks = cores(points, names)
         each = [_rate(domains, ranks) for domains in (origin, target)]
         return core, np.log(each[0] / each[1])
+
+    def undecided(self, points: Array, names: Sequence[str]) -> Assumed:
+        """What the ratio of machines is taken to be at one of `points` (1, m), and how uncertain it is as nothing says
+        what kernels do."""
+        core, memory = (float(each[0]) for each in self._ratios(points, names))
+        source = f"{np.exp(core):.3g} where a kernel computes, {np.exp(memory):.3g} where it waits for memory"
+        return Assumed(
+            "seconds against the machine of the runs", float(np.exp((core + memory) / 2)),
+            float(np.hypot(self.ratio_spread, MIXED * (memory - core))),
+            f"{source}: nothing counted says which, memory traffic, loads or stalls would",
+        )  # fmt: skip
 
     def laws(self, laws: Laws, points: Array, names: Sequence[str]) -> None:
         """Widen what laws predict by what is assumed of the other machine, and move those that do not count."""
@@ -219,8 +228,46 @@ class Moved(Part):
 
     def _fits(self) -> bool:
         kernels = len(self.kernels)
-        known = all(part is not None for each in (self.origin, self.target) for part in (each.core, each.domain))
-        return self.shift.shape == self.spread.shape == (kernels, 4) and min(self.nodes) > 0 and known
+        known = min(self.nodes) > 0 and self.origin.limited and self.target.limited
+        return self.shift.shape == self.spread.shape == (kernels, 4) and known
+
+
+class _Unmoved(Moved):
+    """The machine of the runs: nothing differs there."""
+
+    def __bool__(self) -> bool:
+        return False
+
+    def of_functions(
+        self, forecast_here: Forecast, timed: Mapping[str, int], points: Array, names: Sequence[str]
+    ) -> Forecast:
+        """The forecast as it is."""
+        return forecast_here
+
+    def laws(self, laws: Laws, points: Array, names: Sequence[str]) -> None:
+        """Leave the laws as they are."""
+
+    def near(self, times: Forecast, timed: Sequence[str], points: Array) -> Forecast:
+        """The times as they are."""
+        return times
+
+    def wider(self, times: Forecast, deviation: float) -> Forecast:
+        """The seconds as they are."""
+        return times
+
+    def refuse(
+        self,
+        status: Index,
+        reason: NDArray[np.object_],
+        rows: Mapping[tuple[str, str], int],
+        known: Collection[tuple[str, str]],
+    ) -> None:
+        """Mark nothing."""
+
+
+_NONE = np.empty((0, 4))
+UNMOVED = _Unmoved("", (), 0.0, 0.0, _NONE, _NONE, (1, 1), NOT_DESCRIBED, NOT_DESCRIBED, ())
+"""Where the machine asked for is that of the runs."""
 
 
 def _distance(points: Array, others: Array) -> Array:
@@ -243,7 +290,5 @@ def of_parts(centre: Array, variance: Array, divided: Array, power: float = UNDI
 
 def _rate(domains: Domains, ranks: Array) -> Array:
     """Bandwidth (k,) in B/s that a rank of the fullest domain has, for reads."""
-    assert domains.core is not None
-    assert domains.domain is not None
     active = np.maximum(domains.active(ranks), 1)
     return np.asarray(np.minimum(domains.core[0], domains.domain[0] / active))

@@ -23,7 +23,8 @@ USUAL = "openmpi-5.0"
 
 @dataclass(frozen=True)
 class Network(Stored):
-    """The network that messages are put on, as plain data of a platform's ``[network]`` table, and ranks on its nodes.
+    """The network that messages are put on, as plain data of a platform's ``[network]`` table, and ranks on its nodes;
+    false where none is described.
 
     `distribution`: how ranks are dealt out to nodes, one of :data:`ranksight.comm.costs.fabric.DISTRIBUTIONS`.
     """
@@ -31,6 +32,9 @@ class Network(Stored):
     table: Mapping[str, Any]
     ranks_per_node: int
     distribution: str = "block"
+
+    def __bool__(self) -> bool:
+        return bool(self.table)
 
     def fabric(self) -> Fabric:
         """Links inside and between nodes; InputError where the table describes none.
@@ -103,3 +107,7 @@ class Network(Stored):
             "algorithms": tuple(name for name in algorithms_of(kind) if name != "hierarchical"),
         }
         return {way: ALGORITHMS[group] / len(ways) for group, ways in groups.items() for way in ways}
+
+
+NO_NETWORK = Network({}, 1 << 30)
+"""Where no network is described: all ranks share a node."""

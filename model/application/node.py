@@ -30,7 +30,7 @@ CROWDED = "{ranks} ranks and threads on a node of {threads} hardware threads: as
 
 @dataclass(frozen=True)
 class Node(Part):
-    """Cores of a node, and ranks on them; a rank of several threads counts as many."""
+    """Cores of a node, and ranks on them; a rank of several threads counts as many. False for :data:`NO_NODE`."""
 
     name: str  # of the platform
     cores: int
@@ -87,6 +87,25 @@ class Node(Part):
 
     def _fits(self) -> bool:
         return min(self.cores, self.threads, self.ranks, self.most) > 0
+
+
+class _Roomy(Node):
+    """A node of which nothing is known."""
+
+    def __bool__(self) -> bool:
+        return False
+
+    def longer(self, times: Forecast, points: Array, parameters: Sequence[str]) -> Forecast:
+        """The times as they are."""
+        return times
+
+    def placed(self, placement: str | None, ranks_per_node: int | None) -> _Roomy:
+        """Any number of ranks is taken to have a core each."""
+        return self
+
+
+NO_NODE = _Roomy("", 1, 1, 1, 1)
+"""Where no platform names the cores of a node."""
 
 
 def holds(name: str, cores_of_node: int, threads: int, ranks: int) -> None:

@@ -25,7 +25,7 @@ from ranksight.model.priors import KERNELS_EXCESS, LATE_SLOPE, OTHERS_NEGLIGIBLE
 from ranksight.model.quantity import CENTRAL, TAIL
 from ranksight.model.search.terms import Factor, Hypotheses
 from ranksight.model.series.computation import RUNNING
-from ranksight.model.series.domains import Domains
+from ranksight.model.series.domains import NOT_DESCRIBED, Domains
 from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
 from ranksight.model.uncertainty.forecast import Forecast
@@ -133,7 +133,7 @@ class Others(Part):
     scatter: float
     doubtful: DoubtfulSum | None = None  # its function where noise exceeds it at some configurations
     jobs: float = 0.0  # standard deviation of its logarithm from job to job, beyond that of its function
-    domains: Domains | None = None  # how ranks fill nodes, where that is known
+    domains: Domains = NOT_DESCRIBED  # how ranks fill nodes, where that is known
     begins: tuple[float, ...] = ()  # nodes from which on it may grow
 
     def at(self, points: Array, total: Array, ranks: Array) -> Forecast:
@@ -155,14 +155,14 @@ class Others(Part):
 
     def placed(self, placement: str | None, ranks_per_node: int | None) -> Others:
         """The same with ranks placed in another way."""
-        return self if self.domains is None else replace(self, domains=self.domains.placed(placement, ranks_per_node))
+        return replace(self, domains=self.domains.placed(placement, ranks_per_node))
 
     def _fits(self) -> bool:
         return 0 <= self.scatter < 1 and self.jobs >= 0 and (self.times is None or len(self.times.measured) == 1)
 
 
-def _nodes(domains: Domains | None, ranks: Array) -> Array:
-    return np.ones(len(ranks)) if domains is None else domains.nodes(ranks)
+def _nodes(domains: Domains, ranks: Array) -> Array:
+    return domains.nodes(ranks) if domains else np.ones(len(ranks))
 
 
 def _places(points: Array, nodes: Array, rest: Array, begins: tuple[float, ...]) -> Array:
@@ -172,7 +172,7 @@ def _places(points: Array, nodes: Array, rest: Array, begins: tuple[float, ...])
 
 
 def fit_others(
-    series: Series, wall: Array, factor: Array, messages: Array, domains: Domains | None = None
+    series: Series, wall: Array, factor: Array, messages: Array, domains: Domains = NOT_DESCRIBED
 ) -> Others | None:
     """Learn T_others.
 
@@ -210,12 +210,12 @@ def fit_others(
     # Starts on further nodes go on while those before them are at work: they may show from any number of nodes on
     # beyond which two were run.
     begins = tuple(np.unique(nodes)[1:-2].tolist()) if waiting else ()
-    space = _hypotheses(series.parameters, series.points, waiting, None if domains is None else nodes, begins)
+    space = _hypotheses(series.parameters, series.points, waiting, nodes if domains else None, begins)
     places = _places(series.points, nodes, np.maximum(whole - middle, TIMERS * whole), begins)
     added = ADDED + len(begins)
     # One rank waits for nobody, and one node for no other.
     lone = [series.parameters.index("ranks")] if ranked and not waiting else []
-    lone += [len(series.parameters) + len(begins)] if ranked and domains is not None else []
+    lone += [len(series.parameters) + len(begins)] if ranked and domains else []
     if not waiting and (share > noise).all():
         times = fit_sums(space, places, middle[None], error[None], added, tuple(lone))
         return Others(times, scatter, domains=domains)

@@ -38,7 +38,7 @@ def program_time(
     predicted = refined.said
     timed, exchanged = _summands(equation, predicted, functions, points)
     messages = None if exchanged is None else exchanged.times
-    if messages is not None and equation.machine is not None and not equation.machine.network:
+    if messages is not None and not equation.machine.network:
         messages = equation.machine.wider(messages, spread("network"))
     rows = _rows(timed)
     summed = whole.add(predicted, rows, shares[rows], rho)
@@ -64,12 +64,11 @@ def program_time(
     others = forecast.NO_ROWS
     if equation.others is not None:
         others = equation.others.at(points, np.exp(total.centre), ranks)
-        if equation.machine is not None:
-            others = equation.machine.wider(others, spread("outside"))
+        others = equation.machine.wider(others, spread("outside"))
         total, form = _plus(total, form, _first_row(others), others.form[0])
     value, lower, upper = (end[None] for end in total.interval(CENTRAL))
     summed = whole.judged(replace(summed, form=form[None], value=value, lower=lower, upper=upper))
-    between_nodes = messages is not None and equation.network is not None and "inter" in equation.network.table
+    between_nodes = messages is not None and "inter" in equation.network.table
     if equation.sharing is not None and not between_nodes:
         codes, reasons = equation.sharing.without_far(points, summed.status[0], summed.reason[0])
         summed = replace(summed, status=codes[None], reason=reasons[None])
@@ -121,7 +120,7 @@ def _summands(
 def _with_waiting(equation: Application, exchanged: Exchanged, points: Array, computing: Array) -> Exchanged:
     """Times of messages with those that replay of the calls' order has, in the proportion of its weight."""
     sent = equation.communication
-    if sent is None or sent.replayed is None or sent.messages is None or equation.network is None:
+    if sent is None or sent.replayed is None or sent.messages is None or not equation.network:
         return exchanged
     seconds, deviation = replayed_seconds(sent.messages, equation.network, points, computing)
     return mixed(sent.replayed, exchanged, seconds[0], deviation[0])

@@ -20,7 +20,7 @@ from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.fitting.varied import fit_varied
 from ranksight.model.plaindata import Stored
 from ranksight.model.series.reducing import Series
-from ranksight.model.structure.ranklaws import RankLaws, fit_rank_laws
+from ranksight.model.structure.ranklaws import NO_RANK_LAWS, RankLaws, fit_rank_laws
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
 from ranksight.model.uncertainty.rows import choose
@@ -46,7 +46,7 @@ class RankClasses(Stored):
     fitted: Fitted  # :data:`WORKS` of the kernels, one block of K rows after the other
     points: Array  # (n, m): configurations measured, by rising ranks
     measured: Array  # (4, K, n): ratios there, of each class and the most of the others; NaN where not measured
-    laws: RankLaws | None = None  # sums of terms of the ranks that meet counts exactly, named with the class
+    laws: RankLaws = NO_RANK_LAWS  # sums of terms of the ranks that meet counts exactly, named with the class
 
     @property
     def kernels(self) -> tuple[str, ...]:
@@ -103,7 +103,7 @@ class RankClasses(Stored):
     def _predict(self, points: Array) -> Forecast:
         """Work of all rows at `points`, by the sum of terms that meets the counts where one does."""
         predicted = self.fitted.predict(points)
-        if self.laws is None:
+        if not self.laws:
             return predicted
         place = {key: row for row, key in enumerate(_named(self.fitted))}
         index = np.array([place[key] for key in self.laws.keys], dtype=np.intp)
@@ -118,7 +118,7 @@ class RankClasses(Stored):
             and "ranks" in fitted.parameters
             and self.points.shape == (count, len(fitted.parameters))
             and fitted.kernels == len(WORKS) * fitted.kernels[:columns]
-            and (self.laws is None or set(self.laws.keys) <= set(_named(fitted)))
+            and set(self.laws.keys) <= set(_named(fitted))
             and not bool((self.measured < 0).any() or np.isinf(self.measured).any())
         )
 
@@ -184,18 +184,18 @@ def _single(values: Array, ranks: Array, order: Index) -> Array:
     return result
 
 
-def _exact_laws(counts: Series, **settings: Any) -> RankLaws | None:
-    """Sums of terms of the ranks that meet `counts` to rounding at all numbers of ranks above one; None without any."""
-    laws = fit_rank_laws(counts, set(counts.keys), **settings) if len(counts) else None
-    if laws is None:
-        return None
+def _exact_laws(counts: Series, **settings: Any) -> RankLaws:
+    """Sums of terms of the ranks that meet `counts` to rounding at all numbers of ranks above one."""
+    laws = fit_rank_laws(counts, set(counts.keys), **settings) if len(counts) else NO_RANK_LAWS
+    if not laws:
+        return laws
     several = counts.points[:, counts.parameters.index("ranks")] > 1
     predicted = laws.predict(counts.points[several]).value
     rows = counts.rows
     measured = counts.values[[rows[key] for key in laws.keys]][:, several, 0]
     missed = np.nan_to_num(np.abs(predicted - measured)) > EXACT * np.nan_to_num(measured)
     met = {key for row, key in enumerate(laws.keys) if not missed[row].any()}
-    return laws if len(met) == len(laws.keys) else fit_rank_laws(counts, met, **settings) if met else None
+    return laws if len(met) == len(laws.keys) else fit_rank_laws(counts, met, **settings) if met else NO_RANK_LAWS
 
 
 def _named(fitted: Fitted) -> list[tuple[str, str]]:

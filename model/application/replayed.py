@@ -15,12 +15,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from ranksight.comm.replay.machine import replay
+from ranksight.comm.replay.laid import replay
 from ranksight.core.arrays import Array, log_ratio, ratio
 from ranksight.core.errors import RanksightError
 from ranksight.model.application.comm_blocking import Taken
-from ranksight.model.application.communication import Communication, Replay
-from ranksight.model.application.exchanged import Exchanged
+from ranksight.model.application.communication import Communication
+from ranksight.model.application.exchanged import Exchanged, Replay
 from ranksight.model.application.network import Network
 from ranksight.model.messages.message_model import Messages
 from ranksight.model.messages.schedule import dealt_out, drawn, schedule

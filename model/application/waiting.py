@@ -13,17 +13,20 @@ from __future__ import annotations
 
 import numpy as np
 
+from ranksight.comm.waiting import HINDERED
 from ranksight.core.arrays import Array
 from ranksight.core.columns import Columns
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE, Experiment, Run
 from ranksight.core.metrics import metric
-from ranksight.core.units import in_full
+from ranksight.core.units import format_si, in_full
 from ranksight.core.view import Change, View
 from ranksight.model.priors import KERNELS_EXCESS, OTHERS_NEGLIGIBLE
 from ranksight.model.series.computation import RUNNING
 
 HALTED = "time_halted"
+BETWEEN_CALLS, AT_WORK = "compute_time", "compute_cpu_time"
+"""Time between MPI calls by the clock, and processor time of the same stretches."""
 
 
 def parted(experiment: Experiment) -> Experiment:
@@ -38,6 +41,28 @@ def parted(experiment: Experiment) -> Experiment:
     shares = np.array([_share(run, table) for run, table in experiment.counted(counted)])
     known = len(shares) == len(runs) > 0 and bool(np.isfinite(shares).all())
     return View(experiment, Parted()) if known and shares.max() > OTHERS_NEGLIGIBLE else experiment
+
+
+def unworked(experiment: Experiment) -> str:
+    """A sentence on the time between MPI calls in which no processor worked, of runs whose ranks had a core each; empty
+    where that is little, or not known."""
+    known = {BETWEEN_CALLS, AT_WORK}
+    uncrowded = (run for run in experiment.runs if run.state == "complete" and not run.crowded)
+    timed = [run for run in uncrowded if known <= set(experiment.columns(run, "counters"))]
+    sums = []
+    for run, table in experiment.counted(timed):
+        took, worked = (np.nan_to_num(table.values[name]).sum() for name in (BETWEEN_CALLS, AT_WORK))
+        if took > 0 < worked:
+            sums.append((1 - worked / took, took, worked, run))
+    if not sums or np.median([share for share, *_ in sums]) <= 1 - 1 / HINDERED:
+        return ""
+    share, took, worked, run = max(sums, key=lambda each: each[0])
+    at = ", ".join(f"{name}={in_full(value)}" for name, value in run.configuration.items())
+    return (
+        f"no processor worked in up to {share:.0%} of the time between MPI calls ({format_si(took - worked, 's')} of "
+        f"{format_si(took, 's')} over all ranks at {at}): files were read or written, ranks slept, or other programs "
+        f"had the cores; {BETWEEN_CALLS} has that time and {AT_WORK} has not, and no law predicts it by itself"
+    )
 
 
 def _share(run: Run, table: Columns) -> float:

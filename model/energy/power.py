@@ -233,8 +233,8 @@ def _believed(component: str, terms: tuple[str, ...], per_place: Array, most: fl
             share, width = priors.HALTED_POWER
             row[at[AWAKE]] = -share
             mean, spread = 0.0, width * most
-        elif component == "dram" and name == "bytes_mem":
-            mean, spread = priors.DRAM_BYTE
+        elif component == "dram" and name in priors.DRAM:
+            mean, spread = priors.DRAM[name]
         elif name in priors.COUNT_ENERGY:
             mean, spread = priors.COUNT_ENERGY[name]
         else:

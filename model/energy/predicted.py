@@ -1,6 +1,9 @@
 """Energy and power at configurations that were not measured: the law of power with the counts and times predicted.
 
-    E = P T,    Var ln E = Var ln P + Var ln T
+    E = P T,    Var ln P = v + (1 - g)^2 Var ln T,    Var ln E = v + g^2 Var ln T
+
+g is the part of the energy that grows with the time, v what the power is uncertain by at this time: a run that takes
+longer moves as many bytes as before.
 
 Packages, memory and nodes are predicted apart; energy and power without a component are of packages and memory
 together, or of whole nodes where these were metered.
@@ -52,7 +55,7 @@ class _Duration:
 
 def usable(model: Learned) -> Energy | None:
     """The laws of power of a model; None where no meter can be used, or another machine is asked for."""
-    return model.energy if model.metered and model.equation.machine is None else None
+    return None if model.equation.machine or not model.metered else model.energy
 
 
 def parts(
@@ -77,11 +80,12 @@ def parts(
     lasting = _duration(energy.profile, program, count, growth, times)
     every = _ranks(model, points)
     work = count * lasting.awake  # core-seconds
-    counts, doubts = {}, {}
+    counts, doubts, growing = {}, {}, {}
     for name in COUNTS:
         if name in program:
-            total, doubt = program[name][0] * every, np.hypot(program[name][1], lasting.of_time)
-            counts[name], doubts[name] = energy.profile.counted(name, total, doubt, work, count)
+            counts[name], doubts[name], growing[name] = energy.profile.counted(
+                name, program[name][0] * every, program[name][1], lasting.of_time, work, count
+            )
     by_component = {}
     for law in energy.laws:
         lost = {name: np.full(len(points), np.nan) for name in law.terms if name in COUNTS and name not in counts}
@@ -104,8 +108,12 @@ def parts(
             * ratio(lasting.of_awake, total) ** 2
         )
         waits = lasting.of_wait * (1 - ratio(waiting * lasting.time, total, 0.0))
+        fixed = np.sum([share.get(name, 0.0) * (1 - grows) for name, grows in growing.items()], axis=0)
         by_component[law.component] = Parts(
-            total, ratio(total, lasting.time), np.sqrt(variance + waits**2), np.sqrt(variance + lasting.of_time**2)
+            total,
+            ratio(total, lasting.time),
+            np.sqrt(variance + waits**2 + (fixed * lasting.of_time) ** 2),
+            np.sqrt(variance + ((1 - fixed) * lasting.of_time) ** 2),
         )
     return by_component
 
@@ -159,7 +167,7 @@ def forecasts(model: Learned, points: Array, names: Sequence[str], times: Array 
     """Forecasts of one row at `points` (k, m) of the metrics `names`, ``energy_package`` and so on."""
     energy = model.energy
     assert energy is not None
-    if (machine := model.equation.machine) is not None:
+    if machine := model.equation.machine:
         return {name: _elsewhere(ELSEWHERE.format(metric=name, machine=machine.name), len(points)) for name in names}
     time = model.programs(points, ["time"]).get("time") if times is None else None
     predicted = None if time is None else (time.value[0], time.spread[0])

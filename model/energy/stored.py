@@ -76,20 +76,24 @@ class Profile(Stored):
         means = np.add.reduceat(table, first) / np.diff([*first, len(table)])[:, None]
         return cls(*means.T)
 
-    def counted(self, name: str, total: Array, doubt: Array, work: Array, count: Array) -> tuple[Array, Array]:
-        """Counts (k,) of runs of `work` core-seconds, and standard deviations of their logarithms.
+    def counted(
+        self, name: str, total: Array, doubt: Array, of_time: Array, work: Array, count: Array
+    ) -> tuple[Array, Array, Array]:
+        """Counts (k,) of runs of `work` core-seconds, standard deviations of their logarithms at this time, and the
+        power of the time that they grow with.
 
-        The mean of two answers by what they are uncertain by: the count predicted, `total` with `doubt`, and the rate
-        of the nearest runs, which drifts with the distance from them; cycles a second of a core are its clock.
+        The mean of two answers by what a rate is uncertain by: the count predicted, `total` with `doubt`, which a
+        longer time does not change, over a time with `of_time`; and the rate of the nearest runs, which drifts with the
+        distance from them; cycles a second of a core are its clock.
         """
         if not np.isfinite(rates := getattr(self, name)).all() or not (rates > 0).all():
-            return total, doubt
+            return total, doubt, np.full(len(count), float(name == "cycles"))
         rate = np.exp(np.interp(np.log(count), np.log(self.cores), np.log(rates)))
         drift = (0.0 if name == "cycles" else priors.RATE_DRIFT**2) * self.distance(count) + priors.POWER_SCATTER**2
-        weight = ratio(drift, drift + doubt**2, 0.0)
+        weight = ratio(drift, drift + doubt**2 + of_time**2, 0.0)
         weight = np.where(np.isfinite(total) & (total > 0), weight, 0.0)
         answer = np.exp(weight * np.log(np.where(total > 0, total, 1.0)) + (1 - weight) * np.log(rate * work))
-        return answer, np.sqrt(weight**2 * np.nan_to_num(doubt) ** 2 + (1 - weight) ** 2 * drift)
+        return answer, np.sqrt(weight**2 * np.nan_to_num(doubt) ** 2 + (1 - weight) ** 2 * drift), 1 - weight
 
     def starting_at(self, count: Array, growth: Array) -> tuple[Array, Array]:
         """Seconds (k,) from the first rank's start to the last's, which grow with the nodes that are started, and the

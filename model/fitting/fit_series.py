@@ -10,22 +10,19 @@ import numpy as np
 from ranksight.core.arrays import Array, Index, Mask
 from ranksight.core.errors import InputError
 from ranksight.core.log import progress
-from ranksight.core.metrics import Kind
+from ranksight.core.metrics import Kind, metric
 from ranksight.core.onethread import one_thread
 from ranksight.model import priors
-from ranksight.model.fitting.by_process import by_process, fitted_by_process
-from ranksight.model.fitting.fitted import Fitted, is_positive
+from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.fitting.iterations import hidden_slope, lines
-from ranksight.model.fitting.outcome import Searched, fitted_from, joined
-from ranksight.model.fitting.printed import Below
+from ranksight.model.fitting.outcome import Searched, by_process, fitted_by_process, fitted_from, joined
 from ranksight.model.search import shrinkage
 from ranksight.model.search.crosswise import LINE, Crossed
 from ranksight.model.search.offer import Offer
 from ranksight.model.search.problem import Problem
 from ranksight.model.search.screening import Screened, evidence, keep
-from ranksight.model.search.segments import find as find_breaks
 from ranksight.model.series import noise
-from ranksight.model.series.domains import Domains
+from ranksight.model.series.domains import NOT_DESCRIBED, Domains
 from ranksight.model.series.noise import Location
 from ranksight.model.series.reducing import Series
 from ranksight.model.spaces import SPACES
@@ -54,10 +51,9 @@ def fit_series(
     space: str | Offer = "default",
     over_repetitions: str = "auto",
     intervals: bool = True,
-    segments: bool = True,
     iterations: str | None = None,
     grid: Mapping[int, float] | None = None,
-    domains: Domains | None = None,
+    domains: Domains = NOT_DESCRIBED,
     jobs: int = 1,
     dask: str | None = None,
 ) -> Fitted:
@@ -73,8 +69,6 @@ def fit_series(
         How repetitions become one value (:func:`ranksight.model.series.noise.locate`).
     intervals : bool
         Learn how far series drift from their functions beyond the range measured; without it intervals hold within.
-    segments : bool
-        Look for a change of behaviour within the range (one parameter, seven values or more).
     iterations : str, optional
         The parameter that everything is a line in (:mod:`ranksight.model.fitting.iterations`); of no account where it
         is none of the series'.
@@ -94,11 +88,11 @@ def fit_series(
     if len(series) >= MANY:
         from ranksight.model.fitting.parallel import fit_shares
 
-        settings = {"over_repetitions": over_repetitions, "intervals": intervals, "segments": segments}
+        settings = {"over_repetitions": over_repetitions, "intervals": intervals}
         settings |= {"iterations": iterations, "grid": grid, "domains": domains}
         return fit_shares(series, jobs, dask, space=space, **settings)
     sampled = series.sampled
-    positive = is_positive(series.metrics, series.values) | sampled
+    positive = _is_positive(series.metrics, series.values) | sampled
     groups = _groups(series.metrics, sampled)
     location = noise.locate_groups(series.values, series.worth, series.points, list(groups.values()), over_repetitions)
     answered = by_process(series, location, space, intervals, line)
@@ -109,15 +103,13 @@ def fit_series(
         by_the_process = fitted_by_process(series.select(parts[1]), str(space), location.part(parts[1]), domains)
         if answered.all():
             return by_the_process
-        rest = fit_series(series.select(parts[0]), over_repetitions=over_repetitions, segments=segments, grid=grid)
+        rest = fit_series(series.select(parts[0]), over_repetitions=over_repetitions, grid=grid)
         return join([rest, by_the_process], parts)
-    task = _Task(offered, series.points, groups, positive, intervals, segments and line != 0, line, grid)
+    task = _Task(offered, series.points, groups, positive, intervals, line, grid)
     searched = task.search(location)
     if line is not None:
         searched.drift[:, line] = hidden_slope(series, searched.found, line)[:, None]
     label = space if isinstance(space, str) else "own"
-    if not np.isnan(searched.breaks).all():
-        return _two_sided(series, label, location, task, searched)
     fitted = fitted_from(series, label, location, positive, searched)
     return fitted if line is None else replace(fitted, iterations=iterations)
 
@@ -137,33 +129,6 @@ def _offered(space: str | Offer, parameters: tuple[str, ...], line: int | None) 
     if offered.parameters != len(parameters):
         raise InputError(f"the space has {offered.parameters} parameters, the series {len(parameters)}")
     return offered
-
-
-def _two_sided(series: Series, label: str, location: Location, task: _Task, searched: Searched) -> Fitted:
-    """Fit both sides of each break again, each with its own points; beyond the range the right one goes on."""
-    breaks = searched.breaks
-    rows = np.flatnonzero(~np.isnan(breaks))
-    some, sampled, positive = series.select(rows), series.sampled[rows], task.positive[rows]
-    sides = []
-    for left in (True, False):
-        side = (series.points[:, 0][None, :] < breaks[rows][:, None]) == left
-        side_location = location.part(rows)
-        side_location = replace(side_location, repeats=np.where(side, side_location.repeats, 0.0))
-        part = replace(
-            task,
-            groups=_groups(some.metrics, sampled),
-            positive=positive,
-            segments=False,
-        )
-        sides.append((side_location, part.search(side_location)))
-    (below_location, low), (above_location, high) = sides
-    below = fitted_from(some, label, below_location, positive, low)
-    order = np.arange(len(series))
-    order[rows] = len(series) + np.arange(len(rows))
-    together = joined([searched, high], order)
-    location.repeats[rows] = above_location.repeats
-    fitted = fitted_from(series, label, location, task.positive, together)
-    return replace(fitted, below=(Below(rows, np.zeros(len(rows), dtype=np.intp), breaks[rows], below),))
 
 
 def _along(offered: Offer, line: int) -> Offer:
@@ -208,7 +173,6 @@ class _Task:
     groups: Mapping[Group, Index]
     positive: Mask
     intervals: bool
-    segments: bool
     line: int | None = None
     grid: Mapping[int, float] | None = None
     learned: dict[Group, _Learned] = field(default_factory=dict)
@@ -250,8 +214,8 @@ class _Task:
         score = shrinkage.shifted(score, shift)
         score = score + shrinkage.on_one_grid(problem, screened, score, self.grid)
         kept_forms = keep(problem, screened, score, v0, d0)
-        single, own_freedom = self.points.shape[1] == 1, np.full(len(base), discrepancy.ALONE_FREEDOM)
-        if single and kind == "requirement" and (rounded := blocks.rounding(self.points, location, kept_forms)).any():
+        of_blocks = kind == "requirement" and self.points.shape[1] == 1
+        if of_blocks and (rounded := blocks.rounding(self.points, location, kept_forms)).any():
             v0 = np.maximum(v0, rounded)
             score = shrinkage.shifted(evidence(screened, problem.count, v0, d0), shift)
             kept_forms = keep(problem, screened, score, v0, d0)
@@ -264,10 +228,7 @@ class _Task:
         axes = self._axes()
         extrapolated = np.zeros((len(base), self.points.shape[1], 2))
         extrapolated[:, axes] = (pace * priors.DRIFT)[:, None, None]
-        breaks = np.full(len(base), np.nan)
-        if self.segments and single:
-            breaks = find_breaks(self.points, location, positive, kind, screened, base, own_freedom)
-        return Searched(kept_forms, extrapolated, breaks, pace)
+        return Searched(kept_forms, extrapolated, pace)
 
     def _noise(self, batch: _Batch, problem: Problem, screened: Screened) -> tuple[float, float] | None:
         """Law of the noise of all series of a metric: times share the machine's; None where each has its own, as counts
@@ -291,3 +252,14 @@ def _prior(
         return discrepancy.alone(problem, screened, base, known)
     limit = np.maximum(discrepancy.MOST, base)
     return np.minimum(base * common[0], limit), np.full(len(base), common[1])
+
+
+def _is_positive(names: tuple[str, ...], values: Array) -> Mask:
+    """Which series (s, n, r) are held above zero: none of their values is at or below it, and their metric is no
+    unknown with a sign."""
+    kinds = {name: metric(name).kind for name in set(names)}
+    signed = np.array([kinds[name] == "other" for name in names], dtype=bool)
+    with np.errstate(invalid="ignore"):
+        return ~(values <= 0).any(axis=(1, 2)) | (
+            ~signed & ~(values < 0).any(axis=(1, 2)) & (values > 0).any(axis=(1, 2))
+        )

@@ -19,8 +19,7 @@ from ranksight.model.fitting.columns import Columns
 from ranksight.model.fitting.printed import Below, Printed
 from ranksight.model.process.posterior import Process, turned
 from ranksight.model.process.prevalence import learned
-from ranksight.model.search.gridterms import EVEN, primes_of
-from ranksight.model.search.terms import values
+from ranksight.model.search.terms import EVEN, ended_values, primes_of, values
 from ranksight.model.series.noise import behaviours
 from ranksight.model.uncertainty.drift import beyond, spreads
 from ranksight.model.uncertainty.forecast import Forecast, components, mixture_forecast
@@ -67,10 +66,10 @@ class Fitted(Printed):
     """Samples behind the value of a configuration, in the mean; infinite where values are not made of samples."""
     primes: Index  # (m,)
     """Largest prime factor among the values measured of parameters that divide work
-    (:func:`ranksight.model.search.gridterms.primes_of`)."""
+    (:func:`ranksight.model.search.terms.primes_of`)."""
     hidden: Array  # (h, 2)
     """Smallest and largest value of each hidden parameter (:class:`ranksight.model.series.reducing.Series`)."""
-    ties: Array  # (q, 1 + m): parameters that varied together only (:mod:`ranksight.model.fitting.ties`)
+    ties: Array  # (q, 1 + m): parameters that varied together only (:mod:`ranksight.model.fitting.abstaining`)
     unaffected: Mask  # (s, m)
     """Parameters that change nothing in a series, as the user stated (:mod:`ranksight.model.series.computation`)."""
     iterations: str | None = None
@@ -105,6 +104,8 @@ class Fitted(Printed):
             status, reason = abstain(self, points, (value, low, high), form, within_form)
             return Forecast(value, low, high, status, reason, form)
         uneven, at = self._uneven(points), values(self.terms, points)
+        largest = self.trained[:, :, 1].max(axis=0, initial=0.0)
+        ended = ended_values(self.terms, points, self.parameters, largest, self.members[:, 0])
         for process in self.processes:
             rows = process.rows
             asked = points[:, process.axes]
@@ -124,9 +125,19 @@ class Fitted(Printed):
                 self._forms(at, rows, forms), (down, up), self.positive[rows], self._turns(points, rows, forms)
             )
             value[rows], low[rows], high[rows], form[rows], within_form[rows], freedom[rows] = summary[:6]
+            if (some := self._ending(rows, forms, at, ended)).any():
+                rows, within = rows[some], (down[some], up[some])
+                rival = mixture_forecast(self._forms(ended, rows, forms[some]), within, self.positive[rows])
+                low[rows], high[rows] = np.fmin(low[rows], rival[1]), np.fmax(high[rows], rival[2])
         status, reason = abstain(self, points, (value, low, high), form, within_form)
         answer = Forecast(value, low, high, status, reason, form, freedom=freedom, inner=inner, outer=outer)
         return self._with_below(answer, points, hidden)
+
+    def _ending(self, rows: Index, forms: Index, at: Array, ended: Array) -> Mask:
+        """Which series (r,) are counts with a hypothesis, of those kept (r, c), that has a term that may have ended."""
+        changed = np.append((ended != at).any(axis=1, where=np.isfinite(at)), False)
+        members = changed[self.members[rows[:, None], forms]].any(axis=(1, 2))
+        return np.asarray(members & (behaviours(self.metrics, self.samples)[rows] != "time"))
 
     def going_on(self) -> Fitted:
         """The same functions of laws that never turn."""
@@ -328,17 +339,6 @@ def between_jobs(metrics: tuple[str, ...]) -> Array:
     alone."""
     kinds = {name: metric(name).kind for name in set(metrics)}
     return np.array([priors.BETWEEN_JOBS if kinds[name] == "time" else 0.0 for name in metrics])
-
-
-def is_positive(names: tuple[str, ...], values: Array) -> Mask:
-    """Which series (s, n, r) are held above zero: none of their values is at or below it, and their metric is no
-    unknown with a sign."""
-    kinds = {name: metric(name).kind for name in set(names)}
-    signed = np.array([kinds[name] == "other" for name in names], dtype=bool)
-    with np.errstate(invalid="ignore"):
-        return ~(values <= 0).any(axis=(1, 2)) | (
-            ~signed & ~(values < 0).any(axis=(1, 2)) & (values > 0).any(axis=(1, 2))
-        )
 
 
 def _outside(x: Array, low: Array, high: Array) -> Array:

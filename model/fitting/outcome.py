@@ -1,19 +1,33 @@
-"""From the hypotheses that a search found to fitted functions: what is kept of them, and how well it fits."""
+"""From the hypotheses that a search found, or a process, to fitted functions: what is kept of them, how well they fit.
+
+Functions of times whose answers come from the process (:mod:`ranksight.model.process`) are what is printed: the closed
+form nearest to the predicted medians.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.core.arrays import Array, Index, Mask
+from ranksight.core.mpi import communicates
 from ranksight.model.fitting.fitted import Fitted
-from ranksight.model.search.gridterms import primes_of
+from ranksight.model.fitting.printed import Below
+from ranksight.model.process.changepoint import FEWEST as CHANGEPOINTS_FROM
+from ranksight.model.process.changepoint import changepoints, node_place
+from ranksight.model.process.fit_process import data_of, fit_process
+from ranksight.model.process.posterior import Process
+from ranksight.model.process.prevalence import learned
+from ranksight.model.process.several import CHOSEN
+from ranksight.model.process.shown import BEYOND, shown
 from ranksight.model.search.screening import Found
-from ranksight.model.series.noise import Location, judge
+from ranksight.model.search.terms import primes_of
+from ranksight.model.series.domains import NOT_DESCRIBED, Domains
+from ranksight.model.series.noise import Location, behaviours, judge
 from ranksight.model.series.reducing import Series
 from ranksight.model.uncertainty import forecast
 
@@ -29,7 +43,6 @@ class Searched:
 
     found: Found
     drift: Array  # (s, m, 2): how far series may leave their functions along each parameter, downwards and upwards
-    breaks: Array  # (s,): changepoints within the range; NaN without one
     pace: Array  # (s,)
     """How much faster than usual series leave their functions (:func:`ranksight.model.uncertainty.drift.pace`)."""
 
@@ -46,11 +59,10 @@ def stacked(arrays: Iterable[NDArray[Any]], name: str) -> NDArray[Any]:
 
 def joined(parts: list[Searched], order: Index) -> Searched:
     """Parts of the search, over the same terms, together."""
-    rest = (np.concatenate([getattr(part, name) for part in parts])[order] for name in ("drift", "breaks", "pace"))
-    drift, broken, pace = rest
+    drift, pace = (np.concatenate([getattr(part, name) for part in parts])[order] for name in ("drift", "pace"))
     names = [name for name in Found.__dataclass_fields__ if name != "basis"]
     arrays = {name: stacked((getattr(part.found, name) for part in parts), name)[order] for name in names}
-    return Searched(Found(basis=parts[0].found.basis, **arrays), drift, broken, pace)
+    return Searched(Found(basis=parts[0].found.basis, **arrays), drift, pace)
 
 
 def fitted_from(series: Series, label: str, location: Location, positive: Mask, searched: Searched) -> Fitted:
@@ -128,3 +140,115 @@ def trained_range(points: Array, present: Mask) -> Array:
     low = np.where(none, 0.0, np.fmin.reduce(seen, axis=1, initial=np.inf))
     high = np.where(none, 0.0, np.fmax.reduce(seen, axis=1, initial=-np.inf))
     return np.stack([low, high], axis=2)
+
+
+FEWEST = 3
+"""Configurations below which a series along one coordinate is not answered; one more for each further."""
+
+
+def by_process(series: Series, location: Location, space: object, intervals: bool, line: int | None) -> Mask:
+    """Which series (s,) the process answers: times, all of them positive."""
+    none = np.zeros(len(series), dtype=bool)
+    points = series.points
+    if space != "default" or not intervals or line is not None or not (points > 0).all():
+        return none
+    if points.shape[1] > max(CHOSEN) or len(points) == 1:  # of one run nothing says how far the next lies
+        return none
+    present = location.repeats > 0
+    positive = (np.where(present, location.values, 1.0) > 0).all(axis=1) & present.any(axis=1)
+    return np.asarray(positive & (behaviours(series.metrics, location.samples) == "time"))
+
+
+def fitted_by_process(series: Series, label: str, location: Location, domains: Domains) -> Fitted:
+    """The fitted functions of series all of which the process answers; `label`: name of the search space;
+    `domains`: memory domains that ranks share, which act where ranks are what varies.
+
+    Where a series becomes another within the range, what is beyond follows from the values from there on alone.
+    """
+    x = series.points[:, 0]
+    domains = domains if series.parameters == ("ranks",) else NOT_DESCRIBED
+    messages = np.array([communicates(kernel) for kernel in series.kernels], dtype=bool)
+    node = bool(messages.any()) and node_place(np.sort(x), domains or None) > 0
+    if series.points.shape[1] > 1 or not (len(x) >= CHANGEPOINTS_FROM or node):
+        return _fitted(series, label, location, domains)
+    order = np.argsort(x)
+    breaks = changepoints(
+        x[order], data_of(series.points, location).ordered(order), learned(), domains or None, messages
+    )
+    rows = np.flatnonzero(~np.isnan(breaks))
+    if not len(rows):
+        return _fitted(series, label, location, domains)
+    left = x[None] < breaks[:, None]
+    above = _fitted(series, label, replace(location, repeats=np.where(left, 0.0, location.repeats)), domains)
+    part = location.part(rows)
+    # Too few values have no function: all have one, which meets them.
+    enough = left[rows].sum(axis=1, keepdims=True) >= FEWEST
+    repeats = np.where(left[rows] | ~enough, part.repeats, 0.0)
+    below = _fitted(series.select(rows), label, replace(part, repeats=repeats), domains)
+    above.trained[rows, :, 0] = below.trained[:, :, 0]
+    above.count[rows] = (part.repeats > 0).sum(axis=1)
+    return replace(above, below=(Below(rows, np.zeros(len(rows), dtype=np.intp), breaks[rows], below),))
+
+
+def _fitted(series: Series, label: str, location: Location, domains: Domains) -> Fitted:
+    count = len(series)
+    process = fit_process(series.points, location, np.arange(count), domains=domains or None)
+    printed = shown(process)
+    process = replace(process, difference=printed.difference)
+    present = location.repeats > 0
+    measured = present.sum(axis=1)
+    few = FEWEST + series.points.shape[1] - 1
+    status = np.where(measured < few, forecast.FEW_POINTS, forecast.OK)
+    quality = judge(location)
+    held_out = process.held_out()
+    many = printed.members.shape[1]
+    slope = _departure(process)
+    return Fitted(
+        parameters=series.parameters,
+        kernels=series.kernels,
+        metrics=series.metrics,
+        space=label,
+        terms=printed.terms,
+        members=printed.members[:, None],
+        weight=np.ones((count, 1)),
+        coefficient=printed.coefficients[:, None],
+        root=np.zeros((count, 1, many, many)),
+        variance=np.maximum(held_out**2, forecast.ROUNDING)[:, None],
+        freedom=np.maximum(measured - 2.0, 1.0)[:, None],
+        press=held_out,
+        adjusted_r2=_explained(process, present),
+        count=measured,
+        status=status,
+        positive=np.ones(count, dtype=bool),
+        trained=trained_range(series.points, present),
+        drift=np.broadcast_to(slope[:, None, None], (count, series.points.shape[1], 2)).copy(),
+        pace=np.ones(count),
+        within=quality.within,
+        repetitions=quality.repetitions,
+        noisy=quality.noisy,
+        samples=location.samples,
+        primes=primes_of(series.points, series.parameters).max(axis=0, initial=1),
+        hidden=np.stack([series.hidden.min(axis=0), series.hidden.max(axis=0)], axis=1),
+        ties=np.empty((0, 1 + len(series.parameters))),
+        unaffected=np.zeros((len(series), len(series.parameters)), dtype=bool),
+        processes=(process,),
+    )
+
+
+def _departure(process: Process) -> Array:
+    """Standard deviation (p,) of ln y per e-fold beyond the range, as it is at the end of what is printed."""
+    share, _, spread, _ = process.straight(BEYOND * process.points.max(axis=0)[None], latent=True)
+    return np.asarray(np.sqrt((share * spread**2).sum(axis=0))[:, 0] / np.log(BEYOND))
+
+
+def _explained(process: Process, present: Mask) -> Array:
+    """Part (p,) of the variance of ln y that the latent medians explain, adjusted for two coefficients; NaN where all
+    of the freedom is used or nothing varies."""
+    medians = process.medians(process.points)
+    count = present.sum(axis=1)
+    logs = np.where(present, process.logs, np.nan)
+    total = np.nansum((logs - np.nanmean(logs, axis=1, keepdims=True)) ** 2, axis=1)
+    rest = np.nansum((logs - medians) ** 2, axis=1)
+    known = (count > 2) & (total > 0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(known, 1 - (rest / (count - 2)) / (total / (count - 1)), np.nan)

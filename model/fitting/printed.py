@@ -17,7 +17,7 @@ from ranksight.core.arrays import Array, Index, Mask
 from ranksight.core.metrics import metric
 from ranksight.core.units import some_of
 from ranksight.model.search.terms import values, write_term
-from ranksight.model.series.keyed import Keyed
+from ranksight.model.series.reducing import Keyed
 
 if TYPE_CHECKING:
     from ranksight.model.process.posterior import Process
@@ -51,8 +51,8 @@ Functions = TypeVar("Functions", bound="Printed")
 
 @dataclass(frozen=True)
 class Below(Generic[Functions]):
-    """b series whose behaviour changes along one parameter within the range (:mod:`ranksight.model.search.segments`),
-    and their functions up to there."""
+    """b series whose behaviour changes along one parameter within the range
+    (:mod:`ranksight.model.process.changepoint`), and their functions up to there."""
 
     rows: Index  # (b,): the series
     axis: Index  # (b,): the parameter

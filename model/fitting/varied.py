@@ -1,11 +1,11 @@
 """Fit over the parameters that varied independently: a search over the others would have no data to decide it.
 
-A parameter of a single value is one, and one that moved with others only (:mod:`ranksight.model.fitting.ties`). To a
-series, so is one that changes nothing in it: messages that do not depend on the size were measured once at every number
-of ranks, not once for every size, and a function with as many coefficients as numbers of ranks meets them all.
+A parameter of a single value is one, and one that moved with others only (:mod:`ranksight.model.fitting.abstaining`).
+To a series, so is one that changes nothing in it: messages that do not depend on the size were measured once at every
+number of ranks, not once for every size, and a function with as many coefficients as numbers of ranks meets them all.
 
-A change of behaviour along one parameter, as where a cache no longer holds the data, is found where the series are
-fitted over it alone.
+A change of behaviour of times along one parameter, as where a cache no longer holds the data, is found where the series
+are fitted over it alone.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 
 from ranksight.core.arrays import Array, Index, Mask
+from ranksight.model.fitting.abstaining import independent
 from ranksight.model.fitting.fit_series import fit_series
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.fitting.parallel import join, pick
-from ranksight.model.fitting.ties import independent
-from ranksight.model.search.gridterms import primes_of
+from ranksight.model.search.terms import primes_of
 from ranksight.model.series.computation import apart_from_ranks
 from ranksight.model.series.reducing import NO_SAMPLES, Series
 

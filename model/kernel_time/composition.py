@@ -48,6 +48,7 @@ class Caches(Stored):
     sizes: Array  # (3,): bytes of an instance
     shared_by: Array  # (3,): cores that share an instance
     latencies: Array  # (4,): cycles of a load served by each level and by memory
+    doubt: float = 0.0  # deviation of the logarithm of the capacity that takes effect on a machine without runs
 
     def capacities(self, active: Array) -> Array:
         """Bytes (2, 3, k) that a rank has where `active` (k,) ranks work in its domain: an even share of the cores, and

@@ -64,10 +64,8 @@ class Counted(Stored):
 
     def placed(self, placement: str | None, ranks_per_node: int | None) -> Counted:
         """The same kernels with ranks placed in another way."""
-        domains = self.where.domains
-        if domains is None:
-            return self
-        return replace(self, where=replace(self.where, domains=domains.placed(placement, ranks_per_node)))
+        domains = self.where.domains.placed(placement, ranks_per_node)
+        return replace(self, where=replace(self.where, domains=domains))
 
     def frequencies(self, points: Array) -> Quantity:
         """ln f, one row (1, k)."""
@@ -83,11 +81,14 @@ class Counted(Stored):
             return Quantity.exact(np.broadcast_to(self.where.work.logarithm(points), shape))
         return counts.quantity(np.array([rows.get((kernel, name), -1) for kernel in self.kernels]))
 
-    def loads(self, points: Array, work_points: Array, works: dict[str, Quantity]) -> tuple[Array, Array, Array]:
+    def loads(
+        self, points: Array, work_points: Array, works: dict[str, Quantity], factor: float = 1.0
+    ) -> tuple[Array, Array, Array]:
         """Logarithms of the loads that each level serves (4, K, k), by the best hypothesis of each kernel, and their
-        deviations downwards and upwards (K, k)."""
+        deviations downwards and upwards (K, k); in caches `factor` times as large."""
         assert self.caches is not None
-        x, capacities = self.where.work.logarithm(work_points), self.caches.capacities(self.where.active(points))
+        x = self.where.work.logarithm(work_points)
+        capacities = factor * self.caches.capacities(self.where.active(points))
         shape = len(self.kernels), len(points)
         each, sides = np.full((4, *shape), np.nan), np.zeros((2, *shape))
         for at, (composition, name) in enumerate(self.compositions):
@@ -203,12 +204,22 @@ class Counted(Stored):
             unknown = np.moveaxis(none, 0, 2)
             return unknown, unknown, Quantity(*none[:3]), works
         each, down, up = self.loads(points, work_points, works)
-        cycles = np.exp(each) * self.latencies_at(np.exp(f.centre[0]))[:, None]
+        latencies = self.latencies_at(np.exp(f.centre[0]))[:, None]
+        cycles = np.exp(each) * latencies
         kinds = {
             name: Quantity(log(cycles[first:].sum(axis=0)), down, up) for name, first in ((WAITING, 0), (BEYOND_L1, 1))
         }
+        memory = Quantity(each[3], down, up)
+        if self.caches.doubt:
+            # Where a working set is about as large as a cache, how large the cache is decides who serves it.
+            factors = np.exp([self.caches.doubt, -self.caches.doubt])
+            ends = [np.exp(self.loads(points, work_points, works, float(each))[0]) * latencies for each in factors]
+            for name, first in ((WAITING, 0), (BEYOND_L1, 1)):
+                with np.errstate(invalid="ignore"):
+                    sides = [np.abs(log(end[first:].sum(axis=0)) - kinds[name].centre) for end in ends]
+                kinds[name] = kinds[name].wider(*np.nan_to_num(sides, posinf=0.0))
         loads, levels = (np.moveaxis(part, 0, 2) for part in (np.exp(each), cycles))
-        return loads, levels, Quantity(each[3], down, up), {**works, **kinds}
+        return loads, levels, memory, {**works, **kinds}
 
     def _fits(self) -> bool:
         parts = [part for part in (self.total, self.execution, self.stall) if part is not None]
@@ -248,7 +259,7 @@ class Counted(Stored):
         """Logarithm of the seconds that a domain needs for the traffic of the ranks at work in it, by counted bytes or
         the loads that memory serves; NaN where that is not known."""
         domains = self.where.domains
-        if domains is None or domains.domain is None:
+        if not domains.limited:
             return Quantity(*np.full((3, *memory.centre.shape), np.nan))
         read, written = works["bytes_mem_read"], works["bytes_mem_written"]
         of_bytes, line = np.isfinite(read.centre), memory.moved(np.log(self.line))

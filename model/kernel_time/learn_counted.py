@@ -36,7 +36,7 @@ def learn_counted(
     latencies: Array | None,
     frequency: float,
     caches: Caches | None,
-    domains: Domains | None,
+    domains: Domains,
     line: float,
 ) -> Counted | None:
     """Learn the laws of every kernel with a time at :data:`FEWEST` configurations or more.
@@ -280,7 +280,7 @@ def _unsaturated(
     """Stalls without those of configurations that fill a domain's bandwidth, where two others remain; and the measured
     over the described bandwidth."""
     domains = model.where.domains
-    if domains is None or domains.domain is None:
+    if not domains.limited:
         return stalled, 1.0
     memory = Quantity.exact(log(levels[3]))
     works = {name: Quantity.exact(counts[name]) for name in ("bytes_mem_read", "bytes_mem_written")}

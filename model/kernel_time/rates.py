@@ -16,7 +16,7 @@ as its past changes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -56,7 +56,7 @@ class Rates(Stored):
     values: Array  # (K, n): logarithms of the rates, NaN where there is none
     error: Array  # (K, n): their standard errors from repetitions and counting
     variants: tuple[tuple[bool, ...], ...]  # sets of coordinates that may act
-    common: Array | None = None  # (h,)
+    common: Array = field(default_factory=lambda: np.empty(0))  # (h,)
     """Shares of the hypotheses among kernels, where these rates are of some of them only, or a file holds it."""
 
     def to_dict(self) -> dict[str, Any]:
@@ -81,7 +81,7 @@ class Rates(Stored):
     @cached_property
     def prevalence(self) -> Array:
         """Share of each hypothesis among kernels (h,): the prior, and what all kernels say together."""
-        if self.common is not None:
+        if len(self.common):
             return self.common
         repeated = self.likelihood[np.isfinite(self.values).sum(axis=1) > 1]
         repeated = np.exp(repeated - repeated.max(axis=1, keepdims=True))
@@ -232,7 +232,7 @@ class Rates(Stored):
             and bool(np.isfinite(error).all() and (error >= 0).all())
             and bool(self.variants)
             and all(len(variant) == inputs.shape[1] for variant in self.variants)
-            and (self.common is None or self._shares(self.common))
+            and (not len(self.common) or self._shares(self.common))
         )
 
     def _shares(self, common: Array) -> bool:

@@ -77,7 +77,7 @@ class Sums(Stored):
     measured: Array  # (K, n): NaN where nothing was
     error: Array  # (K, n): standard errors
     known: int = 0  # last columns of the points that are known of each, as times of other parts: no sum departs along
-    alone: tuple[int, ...] = ()
+    lone: tuple[int, ...] = ()
     """Columns of the points, numbers of nodes or ranks, where one and several may be of two regimes
     (:mod:`ranksight.model.series.node_regimes`)."""
 
@@ -91,7 +91,7 @@ class Sums(Stored):
         places = [np.log(each) - self._origin for each in (first, second)]
         total = self._departures.covariance(*places)
         ends = [place[:, : place.shape[1] - self.known] for place in places]
-        for column in self.alone:
+        for column in self.lone:
             within = [each[:, column] <= 1 for each in (first, second)]
             total = _each_with(node_regimes.covariance(ends[0], within[0], ends[1], within[1]), total)
         return total
@@ -99,7 +99,7 @@ class Sums(Stored):
     def _variance(self, points: Array) -> Array:
         """Variance (s, k) of departures, regimes and noise between configurations at `points` (k, m)."""
         total = self._departures.variance(np.log(points) - self._origin)
-        for column in self.alone:
+        for column in self.lone:
             total = _each_with(node_regimes.variance(points[:, column] <= 1), total)
         return total
 
@@ -107,7 +107,7 @@ class Sums(Stored):
     def _prior(self) -> Array:
         """Logarithms of the prior weights of departures and regimes, (s,)."""
         total = log(self._departures.prior)
-        for column in self.alone:
+        for column in self.lone:
             total = _each_with(log(node_regimes.prior(self.points[:, column] <= 1)), total)
         return np.asarray(total)
 
@@ -150,8 +150,8 @@ class Sums(Stored):
             step = max(1, AT_ONCE // (len(rows) * len(cross) * len(self.members)))
             for first in range(0, count, step):
                 part = np.arange(count)[first : first + step]
-                both = np.concatenate([part, count + part])
-                parts = fit.at(new[..., both], cross[:, both][..., known], variance[:, both])
+                asked = np.concatenate([part, count + part])
+                parts = fit.at(new[..., asked], cross[:, asked][..., known], variance[:, asked])
                 straight = Components(*(each[..., : len(part)] for each in parts))
                 widened = turned(straight, parts.centre[..., len(part) :], distance[part], often, turn)
                 place = rows[:, None], part
@@ -170,7 +170,7 @@ class Sums(Stored):
         good = good and self.measured.ndim == 2 and self.measured.shape[1] == len(self.points)
         good = good and self.error.shape == self.measured.shape and bool((self.points > 0).all())
         columns = range(self.points.shape[1])
-        good = good and self.known in columns and all(column in columns for column in self.alone)
+        good = good and self.known in columns and all(column in columns for column in self.lone)
         good = good and self.members.min() >= -1 and self.members.max() < len(self.terms)
         good = good and self.prior.shape == (len(self.members),) and bool(np.isfinite(self.prior).all())
         known = np.isfinite(self.measured)
@@ -239,16 +239,16 @@ def _ends(straight: Components, widened: Components) -> tuple[Array, Array, Arra
 
 
 def fit_sums(
-    space: Hypotheses, points: Array, measured: Array, error: Array, known: int = 0, alone: tuple[int, ...] = ()
+    space: Hypotheses, points: Array, measured: Array, error: Array, known: int = 0, lone: tuple[int, ...] = ()
 ) -> Sums:
     """Fit the sums of `space`.
 
     `points` (n, m): above zero; the last `known` columns are known of each, as times of other parts. `measured` (K, n):
-    NaN where there is none, or none above zero; every row has one. `error` (K, n): standard errors. `alone`: columns of
+    NaN where there is none, or none above zero; every row has one. `error` (K, n): standard errors. `lone`: columns of
     the points, numbers of nodes or ranks, of which one may be of another regime than several.
     """
     positive = np.where(measured > 0, measured, np.nan)
-    return Sums(space.terms, space.members, space.prior, points, positive, error, known, alone)
+    return Sums(space.terms, space.members, space.prior, points, positive, error, known, lone)
 
 
 def _fit(relative: Array, covariance: Array, real: Mask, prior: Array) -> _Fit:

@@ -23,7 +23,7 @@ class Where(Stored):
 
     parameters: tuple[str, ...]
     work: WorkPerRank
-    domains: Domains | None
+    domains: Domains
     columns: tuple[int, ...]
     """Of (ln work per rank, ln ranks in a domain, ln ranks) those that act, and ln ranks where the work per rank is
     stated: it acts on nothing, and few ranks show little of many."""
@@ -38,14 +38,10 @@ class Where(Stored):
 
     def active(self, points: Array) -> Array:
         """Ranks (k,) that share a memory domain; 1 where no machine gives its cores."""
-        if self.domains is None:
-            return np.ones(len(points))
         return np.asarray(self.domains.active(self.ranks(points)), dtype=np.float64)
 
     def spreads(self, points: Array) -> Mask:
         """Where ranks share several domains (k,), after runs on one alone."""
-        if self.domains is None:
-            return np.zeros(len(points), dtype=bool)
         return np.asarray((self.ranks(points) > self.active(points)) & self.alone)
 
     def every(self, points: Array, work_points: Array | None = None) -> Array:
@@ -67,7 +63,7 @@ class Where(Stored):
         return tuple(sorted(sets | {tuple(free)}))
 
     @classmethod
-    def of(cls, series: Series, domains: Domains | None) -> Where:
+    def of(cls, series: Series, domains: Domains) -> Where:
         """The coordinates that varied in `series`, none of which repeats another."""
         where = cls(series.parameters, work_per_rank(series), domains, (0, 1, 2))
         every = where.every(series.points)
@@ -88,6 +84,6 @@ class Where(Stored):
 def occupancy(where: Where, points: Array) -> Array:
     """Share of a node's cores that work, (k, 1): the clock falls as they wake (turbo)."""
     ranks = where.ranks(points)
-    if where.domains is None:
+    if not where.domains:
         return np.log(np.maximum(ranks, 1.0))[:, None]
     return np.asarray(np.minimum(ranks, where.domains.ranks_per_node) / where.domains.ranks_per_node)[:, None]

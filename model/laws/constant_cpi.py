@@ -7,9 +7,8 @@ from typing import ClassVar
 import numpy as np
 
 from ranksight.model.kernel_time.counted import Counted
-from ranksight.model.laws.asked import Asked
 from ranksight.model.laws.law import CONSTANT_CPI, COUNTED, LAWS, Law, LawTimes
-from ranksight.model.laws.view import View
+from ranksight.model.laws.view import Asked, View
 from ranksight.model.priors import STALLS_UNCOUNTED
 from ranksight.model.resource.blocking import fit_resources
 from ranksight.model.resource.equation import LEVELS, Resources

@@ -9,9 +9,8 @@ import numpy as np
 from ranksight.model.kernel_time.composition import Caches
 from ranksight.model.kernel_time.counted import COUNTS, Counted
 from ranksight.model.kernel_time.learn_counted import learn_counted
-from ranksight.model.laws.asked import Asked
 from ranksight.model.laws.law import COST, LAWS, Law, LawTimes
-from ranksight.model.laws.view import View
+from ranksight.model.laws.view import Asked, View
 
 
 class CostPerWork(Law):
@@ -30,7 +29,7 @@ class CostPerWork(Law):
         """Rates of all kernels. A cost per unit of work that nobody counted is a function of the parameters, which is
         a law already."""
         series, platform, machine = view.series, view.platform, view.machine
-        if view.domains is None and set(COUNTS).isdisjoint(series.metrics):
+        if not view.domains and set(COUNTS).isdisjoint(series.metrics):
             return None
         latencies = None if machine is None else np.array(machine.latencies)
         return learn_counted(

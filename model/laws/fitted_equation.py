@@ -7,9 +7,9 @@ from typing import ClassVar
 import numpy as np
 
 from ranksight.model.kernel_time.counted import Counted
-from ranksight.model.laws.asked import Asked
 from ranksight.model.laws.cost_per_work import CostPerWork
 from ranksight.model.laws.law import FITTED, LAWS, LawTimes
+from ranksight.model.laws.view import Asked
 from ranksight.model.resource.equation import LEVELS
 
 

@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ranksight.model.laws.asked import Asked
 from ranksight.model.laws.law import FUNCTION, LAWS, Law, LawTimes
+from ranksight.model.laws.view import Asked
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.rows import rows_of
 

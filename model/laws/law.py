@@ -8,6 +8,7 @@ this folder; other packages register theirs by the entry point group ``ranksight
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -21,11 +22,11 @@ from ranksight.core.experiment import WHOLE
 from ranksight.core.metrics import LEVELS
 from ranksight.core.registry import Registry
 from ranksight.core.units import some_of
+from ranksight.model.plaindata import listed
 from ranksight.model.quantity import Quantity
 
 if TYPE_CHECKING:
-    from ranksight.model.laws.asked import Asked
-    from ranksight.model.laws.view import View
+    from ranksight.model.laws.view import Asked, View
 
 FUNCTION, COST, COUNTED, CONSTANT_CPI = "function of time", "cost per work", "counted equation", "constant CPI"
 BANDWIDTH, CACHE, MESSAGES, FITTED = "shared bandwidth", "shared cache", "messages", "fitted equation"
@@ -180,6 +181,18 @@ def claims(name: str, learned: Any, kernels: Collection[str]) -> None:
         raise refused(name, "what it learned has no tuple of kernels")
     if unknown := sorted(map(str, set(claimed) - set(kernels) - {WHOLE})):
         raise refused(name, f"it claims kernels that were not measured: {some_of(unknown)}")
+
+
+def storable(name: str, law: Law, learned: Any) -> None:
+    """ContractError where what a law of another package learned cannot be kept in a model's file."""
+    if type(law).__module__.startswith("ranksight."):
+        return
+    with answerable(name, law, "to_dict"):
+        content = listed(learned.to_dict())
+    try:
+        json.dumps(content, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise refused(name, f"what it learned cannot be kept in a file: {error}") from error
 
 
 def _shapes(times: Any, timed: Collection[str], count: int) -> str:

@@ -21,15 +21,14 @@ from ranksight.core.experiment import WHOLE
 from ranksight.model.kernel_time.learn_counted import located
 from ranksight.model.kernel_time.sums import Sums, fit_sums, forms, term
 from ranksight.model.kernel_time.work_per_rank import work_per_rank
-from ranksight.model.laws.asked import Asked
 from ranksight.model.laws.law import LAWS, MESSAGES, Law, LawTimes
-from ranksight.model.laws.view import View
+from ranksight.model.laws.view import Asked, View
 from ranksight.model.plaindata import Stored
 from ranksight.model.priors import RARE_TERM, REPEATED
 from ranksight.model.quantity import Quantity
 from ranksight.model.search.terms import Factor, on_a_grid
 from ranksight.model.series.computation import COUNTED
-from ranksight.model.series.domains import Domains
+from ranksight.model.series.domains import NOT_DESCRIBED, Domains
 from ranksight.model.series.reducing import Series
 
 TREE: Mapping[Factor, float] = {(0.0, 1.0, 0.0): 0.0, on_a_grid("ceil(log2(x))"): 0.0, on_a_grid("x - 1"): RARE_TERM}
@@ -58,7 +57,7 @@ class Exchange(Stored):
     kernels: tuple[str, ...]
     parameters: tuple[str, ...]
     times: Sums
-    domains: Domains | None = None  # how ranks fill nodes, where that is known
+    domains: Domains = NOT_DESCRIBED  # how ranks fill nodes, where that is known
 
     def at(self, points: Array) -> Quantity:
         """Logarithms of the kernels' seconds (K, k) at `points` (k, m)."""
@@ -69,24 +68,24 @@ class Exchange(Stored):
         return np.asarray(points[:, self.parameters.index("ranks")] > 1)
 
     def _fits(self) -> bool:
-        columns = len(self.parameters) + 2 * (self.domains is not None)
+        columns = len(self.parameters) + 2 * bool(self.domains)
         same = len(self.times.measured) == len(self.kernels) and columns == self.times.points.shape[1]
         return same and "ranks" in self.parameters
 
     def placed(self, placement: str | None, ranks_per_node: int | None) -> Exchange:
         """The same with ranks placed in another way."""
-        return self if self.domains is None else replace(self, domains=self.domains.placed(placement, ranks_per_node))
+        return replace(self, domains=self.domains.placed(placement, ranks_per_node))
 
 
-def _places(points: Array, parameters: tuple[str, ...], domains: Domains | None) -> Array:
+def _places(points: Array, parameters: tuple[str, ...], domains: Domains) -> Array:
     """The points (k, m) with :data:`BEYOND` and :data:`NODES`, where nodes are known."""
-    if domains is None:
+    if not domains:
         return points
     nodes = domains.nodes(points[:, parameters.index("ranks")])
     return np.column_stack([points, 1.0 + (nodes > 1), nodes])
 
 
-def fit_exchange(series: Series, domains: Domains | None = None) -> Exchange | None:
+def fit_exchange(series: Series, domains: Domains = NOT_DESCRIBED) -> Exchange | None:
     """Learn the times of kernels without counts; None where no other kernel has counts, or too few ranks varied.
 
     `domains`: how ranks fill nodes; within one and beyond it are two regimes.
@@ -106,9 +105,9 @@ def fit_exchange(series: Series, domains: Domains | None = None) -> Exchange | N
     if not some.any():
         return None
     work = work_per_rank(series)
-    over = series.parameters if domains is None else (*series.parameters, BEYOND, NODES)
+    over = (*series.parameters, BEYOND, NODES) if domains else series.parameters
     tree = {term(over, {"ranks": factor}): odds for factor, odds in TREE.items()}
-    if domains is not None and len(np.unique(domains.nodes(ranks[several]))) > 1:
+    if len(np.unique(domains.nodes(ranks[several]))) > 1:
         tree |= {term(over, {NODES: factor}): odds for factor, odds in CONTENDED.items()}
         tree[term(over, {BEYOND: STEPPED})] = 0.0
     powers = dict(zip(work.parameters, work.powers.tolist(), strict=True))
@@ -119,8 +118,8 @@ def fit_exchange(series: Series, domains: Domains | None = None) -> Exchange | N
     } | {term(over, {"ranks": SCATTERED}): RARE_TERM}
     middle, error = middle[some], np.hypot(error[some], REPEATED) * middle[some]
     places, known = _places(part.points, series.parameters, domains), len(over) - len(series.parameters)
-    alone = (len(over) - 1,) if known else ()
-    times = fit_sums(forms(over, tree, surface), places, middle, np.nan_to_num(error), known, alone)
+    lone = (len(over) - 1,) if known else ()
+    times = fit_sums(forms(over, tree, surface), places, middle, np.nan_to_num(error), known, lone)
     return Exchange(tuple(np.array(kernels, dtype=object)[some]), series.parameters, times, domains)
 
 

@@ -8,10 +8,9 @@ from typing import ClassVar
 import numpy as np
 
 from ranksight.core.arrays import Mask
-from ranksight.model.laws.asked import Asked
 from ranksight.model.laws.law import BANDWIDTH, CACHE, LAWS, Law, LawTimes
 from ranksight.model.laws.together import BUSY
-from ranksight.model.laws.view import View
+from ranksight.model.laws.view import Asked, View
 from ranksight.model.series.sampling import means_of_samples
 from ranksight.model.sharing.demand import Demand, loads_of
 from ranksight.model.sharing.fit_sharing import fit_sharing
@@ -38,11 +37,11 @@ class SharedBandwidth(Law):
     def fit(self, view: View) -> Sharing | None:
         """What kernels need of memory, by their counted traffic, otherwise by the loads that memory served."""
         domains, platform = view.domains, view.platform
-        if domains is None:
+        if not domains:
             return None
         over_ranks = means_of_samples(view.readings.experiment)
         sharing = fit_sharing(view.readings, domains, view.units, None, over_ranks, **view.settings)
-        if sharing is None and platform is not None and domains.domain is not None:
+        if sharing is None and platform is not None and domains.limited:
             lines = Demand.on_memory(platform)
             sharing = fit_sharing(view.readings, domains, view.units, lines, over_ranks, **view.settings)
         return sharing

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from ranksight.model.laws.asked import Asked
 from ranksight.model.laws.law import CACHE, LAWS, Law, LawTimes
 from ranksight.model.laws.shared_bandwidth import of_shared
-from ranksight.model.laws.view import View
+from ranksight.model.laws.view import Asked, View
 from ranksight.model.series.domains import Domains
 from ranksight.model.series.sampling import means_of_samples
 from ranksight.model.sharing.demand import Demand, shared_cache
@@ -30,8 +29,8 @@ class SharedCacheBandwidth(Law):
     def fit(self, view: View) -> Sharing | None:
         """What kernels need of the cache."""
         domains, platform = view.domains, view.platform
-        demand = None if platform is None or domains is None else Demand.on(platform)
-        if demand is None or domains is None:
+        demand = None if platform is None or not domains else Demand.on(platform)
+        if demand is None:
             return None
         instances = Domains.of_cache(platform, shared_cache(platform), domains)
         over_ranks = means_of_samples(view.readings.experiment)

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from ranksight.core.arrays import Array, Mask
 from ranksight.core.log import log
 from ranksight.core.units import some_of
-from ranksight.model.laws.asked import Asked
 from ranksight.model.laws.law import FUNCTION, LAWS, LawTimes
 from ranksight.model.laws.stacking import Weights, mix, places
+from ranksight.model.laws.view import Asked
 from ranksight.model.priors import SHOWN, VAGUE
 from ranksight.model.quantity import Quantity
 from ranksight.model.resource.equation import LEVELS
@@ -96,14 +96,13 @@ class Laws:
         return result
 
     def mixed(
-        self, predicted: Forecast, timed: Mapping[str, int], weights: Weights, inside: Weights | None, near: Mask
+        self, predicted: Forecast, timed: Mapping[str, int], weights: Weights, inside: Weights, near: Mask
     ) -> tuple[Forecast, tuple[str, ...], Array]:
         """The mixture of all laws, a row each of the kernels in `timed`, with the weights `inside` at the
         configurations `near` (K, k) and `weights` elsewhere; the names of the laws, and their weights (l, K, k)."""
         kernels = tuple(timed)
         each = weights.of(kernels, tuple(self.laws))[..., None]
-        if inside is not None:
-            each = np.where(near[:, None], inside.of(kernels, tuple(self.laws))[..., None], each)
+        each = np.where(near[:, None], inside.of(kernels, tuple(self.laws))[..., None], each)
         result, share = mix(kernels, self.laws, np.broadcast_to(each, (*each.shape[:2], near.shape[1])))
         functions = rows_of(predicted, np.array([timed[kernel] for kernel in kernels], dtype=np.intp))
         single = self.weight(FUNCTION, share) > 1 - 1e-9

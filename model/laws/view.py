@@ -1,24 +1,124 @@
-"""What laws are fitted to: the measurements of an experiment and its machine, and what other laws learned from them."""
+"""What laws are fitted to and asked: measurements and machine; what laws learned from them; configurations.
+
+What laws learned is kept by the names of their parts, with what laws that are not installed learned. Laws are asked at
+configurations, with the functions of all series there.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from functools import cached_property
+from typing import Any, Self
 
 import numpy as np
 
 from ranksight.core.arrays import Array, Mask
 from ranksight.core.experiment import WHOLE, Experiment
-from ranksight.model.laws.fits import Fits
-from ranksight.model.laws.law import answerable, claims, part_of, refused, registered
-from ranksight.model.resource.equation import Machine
+from ranksight.core.log import log
+from ranksight.core.units import some_of
+from ranksight.model.kernel_time.counted import Counted, Times
+from ranksight.model.laws.law import (
+    CONSTANT_CPI,
+    COUNTED,
+    LAWS,
+    LawTimes,
+    answerable,
+    checked,
+    claims,
+    installed,
+    part_of,
+    refused,
+    registered,
+    storable,
+)
+from ranksight.model.plaindata import Part, plain, reading
+from ranksight.model.quantity import Quantity
+from ranksight.model.resource.equation import Machine, Parts, Resources
 from ranksight.model.resource.sampled_times import Sampled, settle
-from ranksight.model.series.domains import Domains
+from ranksight.model.series.domains import NOT_DESCRIBED, Domains
 from ranksight.model.series.reducing import Series, series_from_experiment
 from ranksight.model.series.reduction import reduce
 from ranksight.model.sharing.readings import Readings
-from ranksight.model.structure.wholeunits import WholeUnits
+from ranksight.model.structure.wholeunits import NO_UNITS, WholeUnits
+from ranksight.model.uncertainty.forecast import Forecast
+
+
+@dataclass(frozen=True)
+class Fits(Part):
+    """What laws learned."""
+
+    learned: Mapping[str, Any] = field(default_factory=dict)  # by part (:attr:`ranksight.model.laws.law.Law.part`)
+    missing: Mapping[str, Any] = field(default_factory=dict)  # the content of parts whose law is not installed
+
+    def get(self, part: str) -> Any:
+        """What is kept under a name; None where nothing is."""
+        return self.learned.get(part)
+
+    def by(self, name: str) -> Any:
+        """What the law `name` learned; None where it learned nothing, or is not installed."""
+        return self.learned.get(part_of(name, LAWS[name])) if name in LAWS else None
+
+    def having(self, **learned: Any) -> Fits:
+        """The same with another content of some parts; None drops one."""
+        parts = {**self.learned, **learned}
+        return Fits({part: each for part, each in parts.items() if each is not None}, self.missing)
+
+    def placed(self, placement: str | None, ranks_per_node: int | None) -> Fits:
+        """The same with ranks placed in another way, of the laws that know of places."""
+        result = {
+            part: each.placed(placement, ranks_per_node) if hasattr(each, "placed") else each
+            for part, each in self.learned.items()
+        }
+        return Fits(result, self.missing)
+
+    def remarks(self, points: Array) -> tuple[str, ...]:
+        """See :meth:`remark`."""
+        return (self.remark(),)
+
+    def remark(self) -> str:
+        """What is to be known of laws that are not installed; empty where all are."""
+        if not self.missing:
+            return ""
+        one = len(self.missing) == 1
+        others = some_of([name for name, law in installed().items() if part_of(name, law) in self.learned])
+        rest = f"{others} and the functions of time" if others else "the functions of time"
+        return (
+            f"{'law' if one else 'laws'} {some_of(sorted(self.missing))} of this model {'is' if one else 'are'} not "
+            f"installed: kernels' times come from {rest}; install the package that registers {'it' if one else 'them'}"
+        )
+
+    def present(self) -> dict[str, Any]:
+        """The content by part."""
+        return {**self.learned, **self.missing}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data by part; that of laws that are not installed as it was read."""
+        return {part: plain(each) for part, each in self.learned.items()} | dict(self.missing)
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Self:
+        """Rebuild from :meth:`to_dict`; damaged content raises InputError."""
+        laws = {part_of(name, law): (name, law) for name, law in installed().items() if law.kind is not None}
+        learned, missing = {}, {}
+        with reading("'laws'"):
+            for part, each in content.items():
+                if part in laws:
+                    name, law = laws[part]
+                    with answerable(name, law, f"{law.kind.__name__}.from_dict"):
+                        learned[part] = law.kind.from_dict(each)
+                else:
+                    missing[str(part)] = each
+        result = cls(learned, missing)
+        if missing:
+            log("%s", result.remark())
+        return result
+
+    def __bool__(self) -> bool:
+        return bool(self.learned or self.missing)
+
+    def _fits(self) -> bool:
+        return True
 
 
 @dataclass(frozen=True)
@@ -29,10 +129,10 @@ class View:
     sampled: Sampled  # its series, means over ranks, and the samples behind them
     platform: Any  # a :class:`ranksight.platforms.Platform`; None where none is known
     machine: Machine | None  # the platform at the clock that the runs had
-    domains: Domains | None  # memory domains of a node, and how ranks were placed
-    units: WholeUnits | None = None  # whole units that the work comes in
-    slowest: Mapping[str, Array] | None = None
-    """mapping of kernel to (n,), or None: slowest over mean rank of the uneven kernels, where times are those of the
+    domains: Domains  # memory domains of a node, and how ranks were placed
+    units: WholeUnits = NO_UNITS  # whole units that the work comes in
+    slowest: Mapping[str, Array] = field(default_factory=dict)
+    """mapping of kernel to (n,): slowest over mean rank of the uneven kernels, where times are those of the
     slowest rank and cycles are means."""
     settings: Mapping[str, Any] = field(default_factory=dict)
     """Of :func:`ranksight.model.fitting.fit_series.fit_series`."""
@@ -40,7 +140,7 @@ class View:
     _learned: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
-    def of(cls, experiment: Experiment, platform: Any = None, domains: Domains | None = None) -> View:
+    def of(cls, experiment: Experiment, platform: Any = None, domains: Domains = NOT_DESCRIBED) -> View:
         """The view of an experiment as it was measured, on a :class:`ranksight.platforms.Platform` or an unknown
         machine."""
         sampled = settle(experiment, series_from_experiment(experiment))
@@ -77,6 +177,7 @@ class View:
                         raise refused(name, "what it learned is not of the class that its 'kind' names")
                     if self.kernels:
                         claims(name, result, self.kernels)
+                    storable(name, law, result)
             self._learned[part] = result
         return self._learned[part]
 
@@ -89,7 +190,7 @@ class View:
         """The view of the configurations `keep` (n,) and of some kernels, of which nothing was learned yet."""
         series = self.series
         samples = {kernel: values[keep] for kernel, values in self.sampled.samples.items()}
-        slowest = None if self.slowest is None else {name: values[keep] for name, values in self.slowest.items()}
+        slowest = {name: values[keep] for name, values in self.slowest.items()}
         part = series.select(np.isin(np.array(series.kernels, dtype=object), (*kernels, WHOLE))).at(keep)
         part = part.select(np.flatnonzero(np.isfinite(part.values).any(axis=(1, 2))))
         readings = self.readings.among(series.points[keep])
@@ -103,3 +204,61 @@ def medians(series: Series, metric: str, kernels: tuple[str, ...]) -> Array:
     index = np.array([rows.get((kernel, metric), -1) for kernel in kernels], dtype=np.intp)
     result = reduce(series.values[index], "median", axis=2)
     return np.asarray(np.where(index[:, None] >= 0, result, np.nan))
+
+
+Slowest = Callable[[tuple[str, ...]], tuple[Array, Array]]
+"""Of kernels, slowest over mean rank and the standard deviation of its logarithm, (K, k) each."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Configurations at which laws predict kernels' times."""
+
+    parameters: tuple[str, ...]
+    points: Array  # (k, m)
+    rows: Mapping[tuple[str, str], int]  # of (kernel, metric): the rows of :attr:`functions` and :attr:`counts`
+    functions: Forecast  # every series there, by its function
+    counts: Forecast  # the same where counts are taken: of the busiest rank, where work comes in whole units
+    work_points: Array  # (k, m): those configurations
+    fits: Fits
+    slowest: Slowest | None = None  # where times are those of slowest ranks and cycles are means
+
+    @property
+    def timed(self) -> tuple[str, ...]:
+        """The kernels with a time."""
+        return tuple(kernel for kernel, name in self.rows if name == "time")
+
+    def values(self, metric: str, kernels: tuple[str, ...]) -> Quantity:
+        """A metric of some kernels by its functions, (K, k); NaN where there is none."""
+        return self.counts.quantity(np.array([self.rows.get((kernel, metric), -1) for kernel in kernels]))
+
+    @cached_property
+    def counted(self) -> Times:
+        """Times by the counted equation and the cost per unit of work, which was learned."""
+        learned: Counted = self.fits.by(COUNTED)
+        return learned.at(self.points, self.counts, self.rows, self.work_points)
+
+    @cached_property
+    def parts(self) -> Parts:
+        """Times by the equation of constant CPI, which was learned, of slowest ranks where times are those."""
+        learned: Resources = self.fits.by(CONSTANT_CPI)
+        result = learned.parts(self.work_points, self.counts, self.rows)
+        if self.slowest is None or not learned.averaged.any():
+            return result
+        ratio, deviation = self.slowest(learned.kernels)
+        averaged = learned.averaged[:, None]
+        return result.times(np.where(averaged, ratio, 1.0), np.where(averaged, deviation, 0.0))
+
+    def predicted(self) -> dict[str, LawTimes]:
+        """What every registered law predicts, by name."""
+        timed, result = {*self.timed, WHOLE}, {}
+        for name, law in registered().items():
+            learned = self.fits.by(name)
+            if learned is None and law.kind is not None:
+                continue
+            with answerable(name, law, "at"):
+                times = law.at(learned, self)
+                if times is not None:
+                    known = timed if learned is None else {*timed, *learned.kernels}
+                    result[name] = checked(name, times, known, len(self.points))
+        return result

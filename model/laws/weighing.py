@@ -10,12 +10,10 @@ from ranksight.core.arrays import Array, Mask
 from ranksight.core.experiment import WHOLE
 from ranksight.core.log import log
 from ranksight.model.fitting.varied import fit_varied
-from ranksight.model.laws.asked import Asked
-from ranksight.model.laws.fits import Fits
 from ranksight.model.laws.law import MESSAGES, registered
 from ranksight.model.laws.stacking import PRIOR, Weights, learn_weights, log_score
 from ranksight.model.laws.together import Laws
-from ranksight.model.laws.view import View, medians
+from ranksight.model.laws.view import Asked, Fits, View, medians
 from ranksight.model.priors import HELD_OUT_DEEPEST, HELD_OUT_REST
 from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
@@ -126,7 +124,7 @@ def _first_beyond(view: View, keep: Mask, fits: Fits, kernels: tuple[str, ...]) 
     one, and what laws make of it says nothing of how they go on."""
     sent = fits.by(MESSAGES)
     beyond = np.zeros(len(keep), dtype=bool)
-    if sent is not None and view.domains is not None:
+    if sent is not None:
         nodes = view.domains.nodes(view.series.points[:, view.series.parameters.index("ranks")])
         beyond = (nodes > 1) & (nodes[keep] <= 1).all()
     return np.isin(np.array(kernels, dtype=object), () if sent is None else sent.kernels)[:, None] & beyond

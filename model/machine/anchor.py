@@ -38,7 +38,9 @@ from ranksight.platforms.writing import dumps
 
 STEP = 0.02
 """Step of the differences, 1."""
-ROUNDS = 8
+ROUNDS = 50
+ENOUGH = 1e-3
+"""Change of a logarithm at which the rounds end, 1."""
 LARGEST = 0.5
 """Largest change of a logarithm in a round, 1."""
 
@@ -95,7 +97,6 @@ def anchored_by(moved: Model, runs: Runs) -> Model:
     if runs.points.shape[1:] != (len(moved.parameters),):
         raise InputError("the runs of another machine are damaged", "fit the model again")
     equation = moved.equation
-    assert equation.machine is not None
     if not set(runs.kernels) <= set(equation.machine.kernels):
         raise InputError("the runs of another machine have kernels that the model lacks", "fit the model again")
     shift, spread, left = _learned(moved, equation, runs)
@@ -109,7 +110,6 @@ def anchored_by(moved: Model, runs: Runs) -> Model:
         f"learned from {many}",
     )
     shifted_laws = _with(equation, shift)
-    assert shifted_laws.machine is not None
     assumed = (*machine.assumed, note)
     anchored = replace(shifted_laws.machine, spread=spread, seen=runs.points, left=left, assumed=assumed)
     shifted_laws = replace(shifted_laws, machine=anchored, runs=runs)
@@ -132,7 +132,6 @@ def _rows(model: Model, runs: Runs) -> Index:
 def _learned(model: Model, equation: Application, runs: Runs) -> tuple[Array, Array, Array]:
     """Shifts (K, 4) of all kernels and their standard deviations; what these leave (K, n) of the runs there."""
     machine = equation.machine
-    assert machine is not None
     at = places(machine.kernels, runs.kernels)
     predicted, law_spread = _predictor(model, equation, runs)
     known = np.isfinite(runs.logs)
@@ -159,8 +158,8 @@ def _learned(model: Model, equation: Application, runs: Runs) -> tuple[Array, Ar
         normal = np.einsum("kni,kn,knj->kij", slope, weight, slope) + np.eye(count) * precision[:, None]
         covariance = np.asarray(np.linalg.inv(normal), dtype=np.float64)
         pull = np.einsum("kni,kn->ki", slope, weight * gap) + precision * (mean - shift)
-        step = np.einsum("kij,kj->ki", covariance, pull)
-        shift = shift + np.clip(step, -LARGEST, LARGEST)
+        step = np.clip(np.einsum("kij,kj->ki", covariance, pull), -LARGEST, LARGEST)
+        shift = shift + step
         # What the kernels have in common, by what each says beyond its own prior.
         gained = np.maximum(1 / np.diagonal(covariance, axis1=1, axis2=2) - precision, 0.0)
         each = gained * precision / (gained + precision)
@@ -168,7 +167,9 @@ def _learned(model: Model, equation: Application, runs: Runs) -> tuple[Array, Ar
         kernel_mean = np.where(
             gained > 0, mean + (shift - mean) * (gained + precision) / np.maximum(gained, 1e-12), 0.0
         )
-        mean = doubt * (each * kernel_mean).sum(axis=0)
+        before, mean = mean, doubt * (each * kernel_mean).sum(axis=0)
+        if max(np.abs(step).max(), np.abs(mean - before).max()) < ENOUGH:
+            break
     everyone = np.tile(mean, (len(machine.kernels), 1))
     spread = np.sqrt(np.square(machine.spread) / 2 + doubt)
     everyone[at] = shift
@@ -181,10 +182,9 @@ def _learned(model: Model, equation: Application, runs: Runs) -> tuple[Array, Ar
 def _predictor(model: Model, equation: Application, runs: Runs) -> tuple[Callable[[Array], Array], Array]:
     """ln T (K, n) as a function of the shifts (K, 4), and the laws' own standard deviations (K, n)."""
     machine = equation.machine
-    assert machine is not None
     functions, rows, at = model.functions, _rows(model, runs), places(machine.kernels, runs.kernels)
     counts = functions.predict(runs.points)
-    share = None if model.staircase is None else model.staircase.share(functions, runs.points)
+    share = model.staircase.share(functions, runs.points, counts)
     zero = replace(equation, machine=replace(machine, spread=np.zeros(machine.spread.shape)))
 
     def asked(shift: Array) -> Quantity:
@@ -200,7 +200,6 @@ def _predictor(model: Model, equation: Application, runs: Runs) -> tuple[Callabl
 def _with(equation: Application, shift: Array) -> Application:
     """The equation with its laws shifted by numbers (K, 4) of the machine's kernels."""
     machine = equation.machine
-    assert machine is not None
     sharing, counted, resources = equation.sharing, equation.counted, equation.resources
     if sharing is not None:
         rows = shift[places(machine.kernels, sharing.kernels)]

@@ -30,10 +30,11 @@ from ranksight.model.fitted_model import Model
 from ranksight.model.kernel_time.composition import Caches
 from ranksight.model.kernel_time.counted import BEYOND_L1, WAITING, Counted
 from ranksight.model.kernel_time.perwork import PerWork
-from ranksight.model.laws.fits import Fits
+from ranksight.model.laws.view import Fits
 from ranksight.model.priors import UNDIVIDED
 from ranksight.model.resource.equation import Machine
 from ranksight.model.series.domains import Domains
+from ranksight.model.sharing.caches import NO_CACHE
 from ranksight.model.sharing.shared import Sharing
 from ranksight.model.structure.functions import Functions
 from ranksight.platforms import Platform, simulated_caches
@@ -41,6 +42,9 @@ from ranksight.platforms.assumptions import assumptions, spread
 from ranksight.platforms.files import parse
 
 UNNAMED = "fit it with --platform NAME: 'ranksight platforms' lists the machines described"
+
+PARTS = frozenset({"bytes_mem", "bytes_mem_read", "loads_mem", "stall_cycles"})
+"""Metrics of which one says whether a kernel computes or waits for memory."""
 
 
 def measured_platform(model: Model) -> Platform:
@@ -73,7 +77,7 @@ def moved_to(model: Model, target: Platform, instructions: float | None = None) 
 
 def _in_caches(functions: Functions, target: Platform) -> Functions:
     """The functions with loads by level in the other machine's caches, where misses were counted by cache size."""
-    if functions.locality is None:
+    if not functions.locality.kernels:
         return functions
     levels = simulated_caches(target)
     sizes = [float(levels[min(at, len(levels) - 1)].size) for at in (0, 1, -1)]
@@ -90,7 +94,7 @@ def _moved(model: Model, origin: Platform, target: Platform, instructions: float
     share = bandwidth(origin, target)
     shared = None if equation.sharing is None else equation.sharing.measured
     placement = "compact" if shared is None else shared.placement
-    first = Domains.of(origin, placement) if shared is None or shared.domain is None else shared
+    first = Domains.of(origin, placement) if shared is None or not shared.limited else shared
     second = Domains.of(target, placement)
     timed = tuple(dict.fromkeys(kernel for kernel, name in model.fitted.keys if name == "time"))
     either = float(np.hypot(np.hypot(core_spread, share.spread) / 2, spread("otherwise")))
@@ -113,16 +117,19 @@ def _moved(model: Model, origin: Platform, target: Platform, instructions: float
         assumed=(*factors, share, *notes),
         origin=first,
         target=second,
-        network=network is None or network is not equation.network,
+        network=not network or network is not equation.network,
         runs=equation.runs,
     )
+    if not {name for _, name in model.fitted.keys} & PARTS:
+        unknown = moved.undecided(model.training.max(axis=0)[None], model.parameters)
+        moved = replace(moved, assumed=(*moved.assumed, unknown))
     resources = equation.resources
     machine = None if resources is None else resources.machine
     if resources is not None and machine is not None:
         other = Machine.of(target).at(machine.frequency * factors[-1].value)
         resources = replace(resources, machine=other, cpi=resources.cpi * exp(cycles))
     nowhere = np.zeros((0, len(model.parameters)))
-    node = None if equation.node is None else Node.of(target, target.cores, nowhere, model.parameters)
+    node = equation.node and Node.of(target, target.cores, nowhere, model.parameters)
     sharing = None if equation.sharing is None else _sharing(equation.sharing, second, core, factors[-1].value)
     counted = None if equation.counted is None else _counted(equation.counted, target, second, cycles, clock, factors)
     exchange = equation.laws.get("exchange")
@@ -130,7 +137,7 @@ def _moved(model: Model, origin: Platform, target: Platform, instructions: float
         equation,
         # What the other laws learned is of the machine measured.
         laws=Fits().having(exchange=exchange, resources=resources, sharing=sharing, counted=counted),
-        cache=None,
+        cache=NO_CACHE,
         network=network,
         node=node,
         runs=NO_RUNS,
@@ -155,7 +162,7 @@ def _clock(equation: Application) -> float:
     return float("nan")
 
 
-def _network(equation: Application, target: Platform) -> tuple[Network | None, tuple[Assumed, ...]]:
+def _network(equation: Application, target: Platform) -> tuple[Network, tuple[Assumed, ...]]:
     """The network of the other machine, else that of the runs; and what is assumed of both."""
     notes = []
     network = equation.network
@@ -175,7 +182,7 @@ def _network(equation: Application, target: Platform) -> tuple[Network | None, t
 
 def _sharing(law: Sharing, domains: Domains, core: float, clock: float) -> Sharing | None:
     """The law of shared bandwidth with the other machine's domains; None where the bandwidth here is not known."""
-    if law.measured.domain is None:
+    if not law.measured.limited:
         return None
     mode = law.mode.copy()
     mode[:, [0, 3]] += core
@@ -189,7 +196,8 @@ def _counted(
     frequency = clock * factors[-1].value if clock > 0 else target.frequency
     latencies = np.array(Machine.of(target).at(frequency).latencies)
     rates = replace(law.clock, values=law.clock.values + log(factors[-1].value))
-    where = law.where if law.where.domains is None else replace(law.where, domains=domains)
+    where = replace(law.where, domains=domains) if law.where.domains else law.where
+    caches = None if law.caches is None else Caches.of(target, latencies)
     return replace(
         law,
         where=where,
@@ -198,7 +206,7 @@ def _counted(
         frequency=frequency,
         execution=None if law.execution is None else shifted(law.execution, cycles),
         stall=None if law.stall is None else _waiting_alone(law.stall),
-        caches=None if law.caches is None else Caches.of(target, latencies),
+        caches=None if caches is None else replace(caches, doubt=spread("capacity")),
         line=float(target.line),
     )
 

@@ -23,7 +23,7 @@ from ranksight.model.messages.sharing import Shares, basis, incidence, per_rank,
 from ranksight.model.messages.tags import tag_classes
 from ranksight.model.messages.volume_laws import find_law
 from ranksight.model.messages.volumes import fit_volumes
-from ranksight.model.structure.stated import Stated
+from ranksight.model.structure.stated import NOTHING_STATED, Stated
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -61,7 +61,7 @@ class _Collected:
         return parts
 
 
-def fit_messages(experiment: Experiment, stated: Stated | None = None, **settings: Any) -> Messages | None:
+def fit_messages(experiment: Experiment, stated: Stated = NOTHING_STATED, **settings: Any) -> Messages | None:
     """Model the message table of an experiment by its traced runs; None where it has no traces with ``ranks``.
 
     `stated`: how volumes go on beyond what was traced. `**settings`: of

@@ -15,7 +15,7 @@ from ranksight.model.messages.table import MessageTable, Row, rows_of
 from ranksight.model.messages.volumes import Volumes
 from ranksight.model.plaindata import Stored
 from ranksight.model.structure.functions import extended
-from ranksight.model.structure.stated import BETWEEN, Stated
+from ranksight.model.structure.stated import BETWEEN, NOTHING_STATED, Stated
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.rows import ARRAYS
 
@@ -34,7 +34,7 @@ class Messages(Stored):
     grid: tuple[int, ...]  # dimensions and order of extents of the process grid, empty without one
     measured: tuple[int, ...]  # numbers of ranks that were traced
     trained: Array  # (m, 2): smallest and largest value traced of each parameter
-    stated: Stated | None = None  # how volumes go on beyond these, as the user knows it
+    stated: Stated = NOTHING_STATED  # how volumes go on beyond these, as the user knows it
     order: Order | None = None  # of the calls of a step, where an event trace shows it
 
     @property
@@ -81,8 +81,8 @@ class Messages(Stored):
 
     def _unvaried(self, entry: Entry, point: Array) -> str:
         """Why nothing is known at a configuration where a parameter is not what it was in all traces."""
-        kernel = None if self.stated is None else self.stated.kernel_of(f"{entry.kernel}{BETWEEN}{entry.operation}")
-        if self.stated is not None and kernel is not None:
+        kernel = self.stated.kernel_of(f"{entry.kernel}{BETWEEN}{entry.operation}")
+        if kernel is not None:
             point = self.stated.reference(kernel, point[None])[0]
         for name, x, (low, high) in zip(self.parameters, point.tolist(), self.trained.tolist(), strict=True):
             if name != "ranks" and low == high != x:
@@ -136,7 +136,7 @@ class Messages(Stored):
         return (
             self.trained.shape == (len(self.parameters), 2)
             and all(entry.of_volumes(len(self.volumes.laws)) for entry in self.entries)
-            and (self.stated is None or self.stated.parameters == self.parameters)
+            and (not self.stated.texts or self.stated.parameters == self.parameters)
         )
 
 

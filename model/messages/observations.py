@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 KEYS = ("kernel", "rank", "operation", "comm_size", "size_class")
 OUTSIDE = frozenset({"Init", "Init_thread", "Finalize"})
 """Operations that belong to no communication."""
+GRIDS = frozenset({"Dims_create", "Cart_create"})
+"""Operations by which a program lays its ranks out on a grid."""
 
 
 @dataclass(frozen=True)
@@ -98,6 +100,7 @@ def observed(runs: list[Traced]) -> Iterator[Observed]:
     groups = _by_operation({run.place: run.rows for run in runs})
     partners = _by_operation({run.place: run.peers for run in runs if run.peers is not None})
     ranks = {run.place: run.ranks for run in runs}
+    on_grid = any(operation.removeprefix("MPI_") in GRIDS for _, operation in groups)
     for key, rows in groups.items():
         # One rank has only communicators of one: what it says of their sizes fits every equation.
         telling = {place: part for place, part in rows.items() if ranks[place] > 1} or rows
@@ -105,15 +108,49 @@ def observed(runs: list[Traced]) -> Iterator[Observed]:
         for place, part in telling.items():
             sizes = seen.setdefault(ranks[place], [])
             sizes += [int(size) for size in part["comm_size"].unique() if size not in sizes]
-        kinds = communicator_sizes(seen)
+        kinds = communicator_sizes(seen, on_grid)
+        calls = [_calls(kind, kinds, telling, ranks) for kind in kinds]
         for communicator in kinds:
             tables_of = [telling, partners.get(key, {})]
             if len(kinds) > 1:
-                sized = {place: communicator.at(p) for place, p in ranks.items()}
-                parts = [{place: t[t["comm_size"] == sized[place]] for place, t in each.items()} for each in tables_of]
-                tables_of = [{place: table for place, table in each.items() if len(table)} for each in parts]
+                tables_of = [_of_kind(communicator, kinds, calls, each, ranks) for each in tables_of]
             rows_of, peers_of = tables_of
             yield Observed(*key, communicator, rows_of, peers_of)
+
+
+def _coincide(kind: CommunicatorSize, kinds: list[CommunicatorSize], ranks: int) -> list[int]:
+    """Which kinds have as many ranks as this one."""
+    return [n for n, other in enumerate(kinds) if other.at(ranks) == kind.at(ranks)]
+
+
+def _calls(
+    kind: CommunicatorSize, kinds: list[CommunicatorSize], tables: Mapping[int, pd.DataFrame], ranks: Mapping[int, int]
+) -> float:
+    """Calls of a rank in communicators of a kind, where no other kind has as many ranks; 1 where none is such."""
+    single = [place for place in tables if len(_coincide(kind, kinds, ranks[place])) == 1]
+    each = [tables[place].loc[tables[place]["comm_size"] == kind.at(ranks[place]), "count"] for place in single]
+    means = [float(count.sum()) / ranks[place] for place, count in zip(single, each, strict=True)]
+    return float(np.mean(means)) if means and np.mean(means) > 0 else 1.0
+
+
+def _of_kind(
+    kind: CommunicatorSize,
+    kinds: list[CommunicatorSize],
+    calls: list[float],
+    tables: Mapping[int, pd.DataFrame],
+    ranks: Mapping[int, int],
+) -> dict[int, pd.DataFrame]:
+    """Rows of calls in communicators of one kind; where others have as many ranks, its part of all by its `calls`."""
+    rows_of = {}
+    for place, table in tables.items():
+        rows = table[table["comm_size"] == kind.at(ranks[place])]
+        same = _coincide(kind, kinds, ranks[place])
+        if len(same) > 1:
+            part = calls[kinds.index(kind)] / sum(calls[n] for n in same)
+            rows = rows.assign(count=rows["count"] * part, bytes=rows["bytes"] * part)
+        if len(rows):
+            rows_of[place] = rows
+    return rows_of
 
 
 def _by_operation(tables: Mapping[int, pd.DataFrame]) -> dict[tuple[str, str], dict[int, pd.DataFrame]]:

@@ -97,7 +97,10 @@ class _Builder:
             ends = one.send, one.receive, one.lag, places[one.send].of, places[one.receive].of
             together.setdefault(ends, []).append(one)
         for each in together.values():
-            self._channel(each)
+            if self._in_turn(each):
+                self._exchanges(each[0])
+            else:
+                self._channel(each)
         for n, place in enumerate(self.order.places):
             if self.names[n] in OPERATIONS:
                 self._collective(n, place)
@@ -131,6 +134,23 @@ class _Builder:
         self._sends(together[0].send, len(self.channels) - 1)
         self._receives(together[0].receive, len(self.channels) - 1)
 
+    def _in_turn(self, together: list[Sent]) -> bool:
+        """Whether they are rounds of one rule in calls that send and receive at once: each waits for the one before."""
+        one = together[0]
+        rules = {(each.entry, each.rule) for each in together}
+        blocks = self.names[one.send] in EXCHANGES and one.send == one.receive and not one.lag
+        return blocks and len(together) > 1 and len(rules) == 1 and all(each.round >= 0 for each in together)
+
+    def _exchanges(self, one: Sent) -> None:
+        """All rounds of its rule at the ranks asked for, one after the other."""
+        links = self.messages.entries[one.entry].explanations[0].rules[one.rule].links(self.table.ranks)
+        for turn in np.unique(links.round).tolist():
+            part = self._messages(replace(one, round=turn))
+            if part is not None:
+                self.channels.append(Channel(*part))
+                at = len(self.channels) - 1
+                self.calls[one.send][0] += [self._call(what, one.send, at) for what in EXCHANGED]
+
     def _messages(self, one: Sent) -> tuple[Ints, Ints, Array] | None:
         """Sources, targets and bytes of the messages of a rule in a step; None where there are none."""
         entry, ranks = self.messages.entries[one.entry], self.table.ranks
@@ -149,7 +169,8 @@ class _Builder:
         return np.repeat(source[several], each), np.repeat(target[several], each), np.repeat(size[several], each)
 
     def _shared(self, one: Sent) -> int:
-        """Places of a step that send messages of the same rule between ranks of the same kinds."""
+        """Places of a step that send messages of the same rule between ranks of the same kinds; one of a round that the
+        traced run did not have."""
         places = self.order.places
         kinds = places[one.send].of, places[one.receive].of
         rule = one.entry, one.rule, one.round
@@ -159,7 +180,7 @@ class _Builder:
             if (other.entry, other.rule, other.round) == rule
             and (places[other.send].of, places[other.receive].of) == kinds
         }
-        return len(same)
+        return max(len(same), 1)
 
     def _call(self, what: str, n: int, channel: int) -> Call:
         place = self.order.places[n]

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -28,6 +28,9 @@ from ranksight.comm.topology.sharing import shared_seconds
 from ranksight.core.arrays import Array, Index, Ints, Mask, ratio
 from ranksight.model.messages.table import MessageTable, Row
 
+if TYPE_CHECKING:
+    from ranksight.comm.topology.shape import End
+
 TOGETHER = ("waitall", "testall", "waitsome")
 """Completions that end several messages at once."""
 NONBLOCKING = ("isend", "issend", "ibsend", "irsend")
@@ -35,33 +38,39 @@ MOST_RANKS = 1 << 16
 """Ranks beyond which not every one of them is looked at."""
 
 
-def times_of_tables(
-    tables: Sequence[MessageTable], fabric: Fabric, choice: Choice, volumes: Sequence[str]
-) -> list[list[dict[tuple[str, str], float]]]:
-    """Seconds of every kernel's operation on the rank whose messages take longest, for each table and volume.
-
-    Operations whose time is not known, or is counted with another, are left out; an operation is priced once for all.
-    `choice`: of collective algorithms; see :func:`ranksight.comm.costs.cost.cost`. `volumes` ("bytes", "low", "high"):
-    which of a row's volumes.
-    """
-    times = iter(times_of_volumes([(table, volume) for table in tables for volume in volumes], fabric, choice))
-    return [[next(times) for _ in volumes] for _ in tables]
-
-
 def times_of_volumes(
     asked: Sequence[tuple[MessageTable, str]], fabric: Fabric, choice: Choice
 ) -> list[dict[tuple[str, str], float]]:
-    """:func:`times_of_tables` of tables with the volume that is asked of each."""
+    """Seconds of every kernel's operation on the rank whose messages take longest, for each table with its volume.
+
+    Operations whose time is not known, or is counted with another, are left out; an operation is priced once for all.
+    `asked`: volumes ("bytes", "low", "high") of a row. `choice`: of collective algorithms; see
+    :func:`ranksight.comm.costs.cost.cost`.
+    """
     joined = {id(table): _scatters_joined(table) for table, _ in asked}
     each = [(joined[id(table)], volume) for table, volume in asked]
     collectives = _collectives(each, fabric, choice)
     return [_times(table, fabric, volume, of) for (table, volume), of in zip(each, collectives, strict=True)]
 
 
+def priced_on(
+    asked: Sequence[tuple[MessageTable, str]], fabric: Fabric, choice: Choice
+) -> list[dict[tuple[str, str], float]]:
+    """:func:`times_of_volumes`; at the ends of the volumes' intervals those of the network's shape hold too."""
+    if fabric.topology is None or not fabric.topology.uncertain:
+        return times_of_volumes(asked, fabric, choice)
+    ends: dict[str, End] = {"bytes": "middle", "low": "fast", "high": "slow"}
+    priced = {
+        volume: iter(times_of_volumes([one for one in asked if one[1] == volume], fabric.at(end), choice))
+        for volume, end in ends.items()
+    }
+    return [next(priced[volume]) for _, volume in asked]
+
+
 def _times(
     table: MessageTable, fabric: Fabric, volume: str, collectives: Mapping[int, Array]
 ) -> dict[tuple[str, str], float]:
-    """:func:`times_of_tables` of a table, given the seconds (ranks,) of those of its rows that are collectives."""
+    """:func:`times_of_volumes` of a table, given the seconds (ranks,) of those of its rows that are collectives."""
     members = len(table.rows[0].count) if table.rows else 0
     together, seconds = (defaultdict[Any, Array](lambda: np.zeros(members)) for _ in range(2))
     trains = defaultdict[tuple[str, str], list[tuple[Array, Array, Array]]](list)

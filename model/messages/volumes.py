@@ -17,7 +17,7 @@ from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
 from ranksight.model.structure.coefficients import Coefficients, certain
 from ranksight.model.structure.levels import fit_levels
-from ranksight.model.structure.ranklaws import RankLaws, fit_rank_laws
+from ranksight.model.structure.ranklaws import NO_RANK_LAWS, RankLaws, fit_rank_laws
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
 from ranksight.model.uncertainty.rows import choose, rows_of
@@ -32,21 +32,21 @@ class Volumes(Stored):
     """Of the s volumes, of :data:`ranksight.model.messages.volume_laws.LAWS`; empty where a function of all parameters
     stands."""
     factors: Coefficients  # factor of each lawful volume, in order
-    functions: Coefficients | None  # of the volumes without a law, in order: functions of all parameters
+    functions: Coefficients  # of the volumes without a law, in order: functions of all parameters
     rivals: tuple[tuple[str, ...], ...] = ()
     """Of each volume, laws that the runs followed as well: what they say elsewhere is within its interval."""
     most: int = 1  # largest number of ranks measured, where a law and its rivals say the same
-    sums: RankLaws | None = None  # of the volumes without a law that are sums of laws, each named by its number
+    sums: RankLaws = NO_RANK_LAWS  # of the volumes without a law that are sums of laws, each named by its number
 
     def _fits(self) -> bool:
         free = {str(i) for i, law in enumerate(self.laws) if not law}
         return (
             len(self.factors) == len(self.laws) - len(free)
-            and (0 if self.functions is None else len(self.functions)) == len(free)
-            and (self.functions is None or not isinstance(self.functions.held, np.ndarray))
+            and len(self.functions) == len(free)
+            and not (free and isinstance(self.functions.held, np.ndarray))
             and {*self.laws, *(law for each in self.rivals for law in each)} <= {*LAWS, ""}
             and len(self.rivals) in (0, len(self.laws))
-            and (self.sums is None or set(self.sums.kernels) <= free)
+            and set(self.sums.kernels) <= free
         )
 
     def predict(self, points: Array) -> Forecast:
@@ -55,9 +55,9 @@ class Volumes(Stored):
         answer = certain(np.zeros((len(self.laws), len(points))))
         lawful, free = (np.flatnonzero([bool(law) == yes for law in self.laws]) for yes in (True, False))
         everywhere = np.ones((1, len(points)), dtype=bool)
-        if self.functions is not None:
+        if len(free):
             answer = choose(answer, self.functions.predict(points, self.parameters), free, everywhere)
-        if self.sums is not None:
+        if self.sums:
             rows = np.array([int(number) for number in self.sums.kernels], dtype=np.intp)
             forecasts = self.sums.among(rows_of(answer, rows), points)
             answer = choose(answer, forecasts, rows, forecasts.status != forecast.DOMAIN)
@@ -117,8 +117,7 @@ def fit_volumes(
     scaled = np.stack([reduce(each[:, groups == g], "mean", axis=1) for g in range(len(places))], axis=1)
     factors = Coefficients.fit(others, places, scaled, [names[i] for i in lawful], **settings)
     free = [i for i, law in enumerate(laws) if not law]
-    functions: Coefficients | None = None
-    sums: RankLaws | None = None
+    functions, sums = Coefficients(np.empty(0)), NO_RANK_LAWS
     if free:
         kernels, metrics = zip(*(names[i] for i in free), strict=True)
         series = Series(parameters, points, values[free][:, :, None], kernels, metrics)

@@ -16,7 +16,7 @@ from ranksight.model.process.several import compared_over_several, numbered
 from ranksight.model.process.solve import Data, columns, efolds, refined, smoothed
 from ranksight.model.search.terms import values
 from ranksight.model.series.domains import Domains
-from ranksight.model.series.location import Location
+from ranksight.model.series.reduction import Location
 
 REFINED, KEPT, LIGHTEST = 64, 24, 1e-3
 """Hypotheses solved about their own function, those kept at most, and the smallest weight kept."""

@@ -28,7 +28,7 @@ from ranksight.core.experiment import WHOLE
 from ranksight.model import priors
 from ranksight.model.fitting.varied import fit_varied
 from ranksight.model.resource.equation import BY_CYCLES, COUNTED, LEVELS, Machine, Resources
-from ranksight.model.resource.unsampled import unsampled_spread
+from ranksight.model.resource.sampled_times import unsampled_spread
 from ranksight.model.series.computation import BLOCKING
 from ranksight.model.series.poisson import HALF
 from ranksight.model.series.reducing import Series
@@ -41,7 +41,7 @@ CALM = 0.25
 ENOUGH = 400
 """Samples with which a sampled CPI is known to a twentieth."""
 UNSEEN = "instructions at the program's mean CPI, as no sample fell on the kernel"
-"""Evidence of a kernel whose time is that of :mod:`ranksight.model.resource.unsampled`."""
+"""Evidence of a kernel whose time is that of :mod:`ranksight.model.resource.sampled_times`."""
 EQUAL = 2.0
 """Standard errors within which two sampled speeds are one."""
 OFF = 2.0
@@ -81,7 +81,7 @@ def fit_resources(
     **settings
         Of :func:`ranksight.model.fitting.fit_series.fit_series`.
     """
-    parts = _kernels(series, machine, samples or {}, over_repetitions, slowest)
+    parts = _kernels(series, machine, samples or {}, over_repetitions, slowest or {})
     if not parts:
         return None
     return Resources(
@@ -102,7 +102,7 @@ def _kernels(
     machine: Machine,
     samples: Mapping[str, Array],
     over_repetitions: str,
-    slowest: Mapping[str, Array] | None,
+    slowest: Mapping[str, Array],
 ) -> list[_Kernel]:
     """Factors of the kernels that have the counters; for the parameters see :func:`fit_resources`."""
     rows, parts = series.rows, []
@@ -124,7 +124,7 @@ def _kernels(
             counted["cycles"] = counted["cycles"] * cycle_factors[kernel]
         by_time = "cycles" not in counted
         if not (by_time or kernel in cycle_factors or kernel in drawn):
-            own_clock = _seconds_a_cycle(counted, machine, 1.0 if slowest is None else slowest.get(kernel, 1.0))
+            own_clock = _seconds_a_cycle(counted, machine, slowest.get(kernel, 1.0))
             if own_clock is None:
                 continue
             counted |= {name: counted[name] * own_clock for name in ("cycles", "stall_cycles") if name in counted}

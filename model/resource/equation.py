@@ -155,7 +155,7 @@ class Resources(Stored):
         if self.trend is None:
             return np.asarray(np.minimum(result, most))
         index = np.array([self.kernels.index(kernel) for kernel in self.trend.fitted.kernels])
-        if self.trend.levels is not None:
+        if self.trend.levels:
             # A ratio that two sizes show is carried beyond them as it was at the nearer one.
             points = np.array(points, dtype=np.float64)
             column = self.trend.levels.parameters.index(self.trend.levels.parameter)

@@ -152,15 +152,6 @@ def evidence(screened: Screened, count: Index, v0: Array, d0: Array) -> Array:
     return screened.offset + likelihood(screened.residual, screened.sizes[None, :], count, v0, d0, CANCELLED)
 
 
-def average(score: Array, prior: Array) -> Array:
-    """Logarithm of the mean (s,) of marginal likelihoods (s, h) that contain the weights before the data; -inf where no
-    hypothesis is possible.
-
-    `prior` (h,): logarithms of these weights, whose sum may be any.
-    """
-    return np.asarray(special.logsumexp(score, axis=1) - special.logsumexp(prior))
-
-
 def likelihood(residual: Array, size: Index, count: Index, v0: Array, d0: Array, exact: float) -> Array:
     """``ln Gamma(nu/2) - nu/2 ln((RSS + d0 v0)/2)`` of residual sums of squares (s, h)."""
     nu = np.maximum(count[:, None] - size + d0[:, None], 0.5)

@@ -23,9 +23,9 @@ class Domains(Stored):
     count: int  # domains of a node
     ranks_per_node: int  # ranks that fill a node before the next one is used
     placement: str = "compact"  # one of :data:`PLACEMENTS`
-    core: tuple[float, float] | None = None
-    domain: tuple[float, float] | None = None
-    """Bandwidth in B/s of one core and of a full domain, for reads alone and for as many reads as writes; None where no
+    core: tuple[float, float] = (0.0, 0.0)
+    domain: tuple[float, float] = (0.0, 0.0)
+    """Bandwidth in B/s of one core and of a full domain, for reads alone and for as many reads as writes; 0 where no
     platform gives it and the measured curve must."""
 
     def __post_init__(self) -> None:
@@ -36,6 +36,15 @@ class Domains(Stored):
                 f"{self.count} domains of {self.cores} cores with {self.ranks_per_node} ranks a node",
                 "each is 1 or more",
             )
+
+    def __bool__(self) -> bool:
+        """Whether it is known which cores share a domain (:data:`NOT_DESCRIBED`)."""
+        return self.count < _ENDLESS
+
+    @property
+    def limited(self) -> bool:
+        """Whether a platform gives the bandwidths."""
+        return min(*self.core, *self.domain) > 0
 
     @classmethod
     def of(cls, platform: Any, placement: str = "compact", ranks_per_node: int | None = None) -> Domains:
@@ -55,7 +64,7 @@ class Domains(Stored):
     def of_cache(cls, platform: Any, cache: Any, node: Domains) -> Domains:
         """The instances of a `cache` (:class:`ranksight.platforms.platform.Cache`), with ranks placed as on `node`."""
         known = cache.bandwidth_shared is not None
-        core, full = ((float(x), float(x)) if known else None for x in (cache.bandwidth, cache.bandwidth_shared))
+        core, full = ((float(x if known else 0.0),) * 2 for x in (cache.bandwidth, cache.bandwidth_shared))
         count = max(1, -(-int(platform.cores) // int(cache.shared_by)))
         return cls(int(cache.shared_by), count, node.ranks_per_node, node.placement, core, full)
 
@@ -72,6 +81,8 @@ class Domains(Stored):
 
     def placed(self, placement: str | None, ranks_per_node: int | None) -> Domains:
         """The same node with ranks placed in another way."""
+        if not self:
+            return self
         return replace(
             self,
             placement=self.placement if placement is None else placement,
@@ -101,20 +112,25 @@ class Domains(Stored):
         full = int(self.active(np.array([self.ranks_per_node]))[0])
         return min(full, self.ranks_per_node) if self.placement == "compact" else (full - 1) * self.count + 1
 
-    def bandwidths(self, reads: Array) -> tuple[Array, Array] | None:
-        """Bandwidth of a core and of a full domain for traffic of which `reads` (a share) is read.
+    def bandwidths(self, reads: Array) -> tuple[Array, Array]:
+        """Bandwidth of a core and of a full domain for traffic of which `reads` (a share) is read, where
+        :attr:`limited`.
 
         Reads alone and reads with as many writes were measured; between them times add up: of n bytes, those of the
         write stream and as many of the read stream move at the rate of the second, the rest at that of the first.
         """
-        if self.core is None or self.domain is None:
-            return None
         mixed = 2 * (1 - np.clip(reads, 0.5, 1.0))
         core, domain = (1 / ((1 - mixed) / pair[0] + mixed / pair[1]) for pair in (self.core, self.domain))
         return core, domain
 
     def _fits(self) -> bool:
-        return all(0 < x < np.inf for pair in (self.core, self.domain) if pair is not None for x in pair)
+        rates = np.array([self.core, self.domain])
+        return bool(((rates >= 0) & (rates < np.inf)).all())
+
+
+_ENDLESS = 1 << 40
+NOT_DESCRIBED = Domains(1, _ENDLESS, _ENDLESS)
+"""Where nobody says which cores share a domain: each has one of its own, on a single node."""
 
 
 def needs(domains: Domains, reads: Array, writes: Array) -> tuple[Array, Array]:
@@ -124,7 +140,7 @@ def needs(domains: Domains, reads: Array, writes: Array) -> tuple[Array, Array]:
     """
     total = reads + writes
     share = ratio(reads, total, 1.0)
-    bandwidths = domains.bandwidths(share)
-    if bandwidths is None:
+    if not domains.limited:
         return np.zeros_like(total), total
-    return total / bandwidths[0], total / bandwidths[1]
+    core, domain = domains.bandwidths(share)
+    return total / core, total / domain

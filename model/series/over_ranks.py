@@ -14,6 +14,13 @@ from ranksight.core.metrics import REDUCTIONS, Reduction, metric
 from ranksight.model.series.computation import EXCHANGED, THREADS
 from ranksight.model.series.reduction import reduce
 
+SENT = ("messages", "bytes_sent")
+
+
+def traced(experiment: Experiment, run: Run) -> bool:
+    """Whether all that kernels of a run sent is known: a kernel or rank that is not listed then sent nothing."""
+    return "ranks" in run.configuration and "bytes" in experiment.columns(run, "messages")
+
 
 def reduction_of(name: str, over_ranks: Reduction | Mapping[str, Reduction] | None) -> Reduction:
     if over_ranks is None:
@@ -25,7 +32,11 @@ def reduction_of(name: str, over_ranks: Reduction | Mapping[str, Reduction] | No
 
 
 def reduced(experiment: Experiment, run: Run, how: Mapping[str, Reduction]) -> list[tuple[str, list[str], Array]]:
-    """Metric, kernels and their values over ranks, of one run."""
+    """Metric, kernels and their values over ranks, of one run.
+
+    Means are over the ranks that have a kernel. Of what is sent they are over all: a rank that a trace has no row of
+    sent nothing.
+    """
     columns = experiment.columns(run, "counters")
     names = [name for name in how if name in columns]
     table = experiment.arrays(run) if names else None
@@ -53,6 +64,8 @@ def reduced(experiment: Experiment, run: Run, how: Mapping[str, Reduction]) -> l
         matrix = np.full((len(kernels), int(position.max()) + 1), np.nan)
         matrix[codes, position] = np.where(whole, np.nan, column)
         reduced = reduce(matrix, how[name], axis=1)
+        if name in SENT and how[name] == "mean" and traced(experiment, run):
+            reduced *= np.isfinite(matrix).sum(axis=1) / run.configuration["ranks"]
         present = whole & ~np.isnan(column)
         reduced[codes[present]] = column[present] * _times(run, name, how[name])
         keep = ~np.isnan(reduced)

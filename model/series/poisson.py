@@ -12,8 +12,7 @@ import numpy as np
 
 from ranksight.core.arrays import Array, ratio
 from ranksight.model import priors
-from ranksight.model.series.location import Location
-from ranksight.model.series.reduction import reduce
+from ranksight.model.series.reduction import Location, reduce
 
 NEVER = 7.0
 """Samples expected where none fell, from which a kernel was not there: one in a thousand by chance."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -12,9 +13,30 @@ from ranksight.core.errors import InputError, nearest
 from ranksight.core.experiment import Experiment, Run
 from ranksight.core.metrics import Reduction, metric
 from ranksight.model.series.computation import THREADS
-from ranksight.model.series.keyed import Keyed
-from ranksight.model.series.over_ranks import added, by_thread, reduced, reduction_of
+from ranksight.model.series.over_ranks import SENT, added, by_thread, reduced, reduction_of, traced
 from ranksight.model.series.sampling import with_sampling
+
+
+class Keyed:
+    """A dataclass whose `kernels` and `metrics` name its series."""
+
+    kernels: tuple[str, ...]
+    metrics: tuple[str, ...]
+
+    @cached_property
+    def keys(self) -> tuple[tuple[str, str], ...]:
+        """Kernel and metric of each series."""
+        return tuple(zip(self.kernels, self.metrics, strict=True))
+
+    @cached_property
+    def rows(self) -> Mapping[tuple[str, str], int]:
+        """Index of each series by kernel and metric."""
+        return {key: row for row, key in enumerate(self.keys)}
+
+    def indices(self, keys: Sequence[tuple[str, str]]) -> Index:
+        """Indices of series by kernel and metric."""
+        return np.array([self.rows[key] for key in keys], dtype=np.intp)
+
 
 NO_SAMPLES: Array = np.array(np.nan)
 """What a sample is worth where no value is made of samples."""
@@ -158,6 +180,11 @@ def series_from_experiment(
     if not filled.rows:
         raise InputError(f"{experiment.path} holds no counters", "measure or import runs with counters")
     names, values = list(filled.rows), filled.array()
+    silent = np.array([name in SENT and how[name] in ("mean", "sum") for _, name in names], dtype=bool)
+    for place, runs_of in cells.items():
+        if silent.any() and any(traced(experiment, run) for run in runs_of):
+            column = values[(silent, *place)]
+            values[(silent, *place)] = np.where(np.isnan(column), 0.0, column)
     signs = {name: metric(name).kind == "other" for name in how}
     signed = np.array([signs[name] for _, name in names], dtype=bool)
     values = np.where(signed[:, None, None], values, np.maximum(values, 0.0))

@@ -1,13 +1,43 @@
-"""Reductions of repetitions and of ranks to one number; NaN is missing and is skipped."""
+"""Reductions of repetitions and of ranks to one number a configuration; NaN is missing and is skipped.
+
+Where nobody said how, repetitions become one value by the law of their scatter. The mid-range is the best location of
+uniform scatter, the mean of normal and the median of heavy-tailed scatter. How probable each law is follows from the
+likelihoods of each series' repetitions, free of the locations of its configurations and of their common relative scale
+(as in Uthoff 1970, *Journal of the American Statistical Association* 65, 1597, and 1973, *Annals of Statistics* 1, 170,
+for one sample), multiplied over series.
+"""
 
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass
 
 import numpy as np
 
-from ranksight.core.arrays import Array
+from ranksight.core import special
+from ranksight.core.arrays import Array, Index
 from ranksight.core.errors import InputError
+
+
+@dataclass(frozen=True)
+class Location:
+    """One value a configuration, with what is known of its scatter."""
+
+    values: Array  # (s, n): reduced over repetitions; NaN where missing
+    scale: Array  # (s, n): size that relative errors refer to, positive
+    repeats: Array  # (s, n)
+    """Number of repetitions, zero where missing; for less efficient locations the number that would do for the mean."""
+    variance: Array  # (s,)
+    """Relative variance of one repetition, moderated by the other series; NaN where nothing was repeated."""
+    freedom: Array  # (s,): degrees of freedom behind `variance`
+    samples: Array  # (s,)
+    """Samples behind the value of a configuration, in the mean; infinite where values are not made of samples. A
+    configuration of more samples counts for more repetitions."""
+
+    def part(self, which: slice | Index) -> Location:
+        """The same of some series."""
+        return Location(*(getattr(self, name)[which] for name in Location.__dataclass_fields__))
+
 
 NAMES = ("mean", "median", "min", "max", "sum", "q1", "gmean", "midrange")
 
@@ -54,3 +84,85 @@ def median(values: Array, axis: int = -1) -> Array:
     ends = np.maximum(count - 1, 0) // 2, np.minimum(count // 2, size - 1)
     low, high = (np.take_along_axis(ordered, at, axis=axis) for at in ends)
     return np.asarray(np.squeeze((low + high) / 2, axis=axis))
+
+
+LAWS = ("midrange", "mean", "median")
+SCALES = np.exp(np.linspace(-3, 3, 49))
+"""Scales, in units of the pooled standard deviation, over which likelihoods are integrated evenly in their
+logarithm."""
+SAMPLE = 100
+"""Series that are asked; more would not change the answer."""
+BATCH = 2_000_000
+"""Numbers of likelihoods in memory at once."""
+NEGLIGIBLE = 0.01
+
+
+def likelihoods(samples: Array, scale: Array) -> Array:
+    """Log-likelihoods (3, c, g) of samples under uniform, normal and double exponential scatter, integrated over their
+    location.
+
+    `samples` (c, r): sorted along the second axis. `scale` (g,): half-width, standard deviation and mean deviation of
+    the laws.
+    """
+    r = samples.shape[1]
+    x = samples - samples[:, :1]
+    width = x[:, -1:]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        uniform = np.log(np.maximum(2 * scale - width, 0.0)) - r * np.log(2 * scale)
+        squares = ((x - x.mean(axis=1, keepdims=True)) ** 2).sum(axis=1, keepdims=True)
+        normal = -squares / (2 * scale**2) - (r - 1) * np.log(scale * np.sqrt(2 * np.pi)) - np.log(r) / 2
+        # The sum of |x_i - mu| is linear between samples with the slope 2 j - r.
+        total = np.abs(x[:, :, None] - x[:, None, :]).sum(axis=2)
+        least = total.min(axis=1, keepdims=True)
+        fall = np.exp(-(total - least)[:, :, None] / scale)
+        area = (fall[:, 0] + fall[:, -1]) * scale / r
+        for j in range(1, r):
+            slope = 2 * j - r
+            if slope:
+                area = area + np.abs(fall[:, j] - fall[:, j - 1]) * scale / abs(slope)
+            else:
+                area = area + (x[:, j] - x[:, j - 1])[:, None] * fall[:, j]
+        double = np.log(area) - least / scale - r * np.log(2 * scale)
+    return np.stack([uniform, normal, double])
+
+
+def law_of_scatter(values: Array) -> Array:
+    """Probabilities (3,) of uniform, normal and double exponential scatter of repetitions (s, n, r), equal before the
+    data."""
+    step = max(1, len(values) // SAMPLE)
+    size = np.abs(reduce(values, "mean", axis=2))[..., None]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        relative = np.sort(np.where(size > 0, values / size, np.nan)[::step], axis=2)
+    n, most = relative.shape[1:]
+    each = max(1, BATCH // max(1, n * most * len(SCALES)))
+    score = np.zeros(3)
+    for start in range(0, len(relative), each):
+        score += _score(relative[start : start + each])
+    chance = np.exp(score - score.max())
+    return np.asarray(chance / chance.sum())
+
+
+def _score(relative: Array) -> Array:
+    """Log-likelihoods (3,) of the laws, of some series of sorted repetitions (s, n, r), NaN last."""
+    count = (~np.isnan(relative)).sum(axis=2)
+    use = count >= 3
+    filled = np.nan_to_num(relative)
+    centred = np.where(np.isnan(relative), 0.0, filled - (filled.sum(axis=2) / np.maximum(count, 1))[..., None])
+    freedom = np.where(use, count - 1, 0).sum(axis=1)
+    spread = np.sqrt(np.where(use, (centred**2).sum(axis=2), 0.0).sum(axis=1) / np.maximum(freedom, 1))
+    use &= (spread > 1e-12)[:, None]
+    total = np.zeros((len(relative), 3, len(SCALES)))
+    for r in np.unique(count[use]):
+        series, at = np.nonzero(use & (count == r))
+        score = likelihoods(relative[series, at, :r] / spread[series, None], SCALES)
+        some, first = np.unique(series, return_index=True)
+        total[some] += np.add.reduceat(score, first, axis=1).transpose(1, 0, 2)
+    return np.asarray(special.logsumexp(total[use.any(axis=1)], axis=2).sum(axis=0))
+
+
+def located_by_scatter(values: Array) -> tuple[Array, Array]:
+    """Location (s, n) of repetitions (s, n, r): the laws' best locations by their probabilities; and these (3,)."""
+    chance = law_of_scatter(values) if values.shape[2] > 2 else np.array([0.0, 1.0, 0.0])
+    used = [(c, name) for c, name in zip(chance, LAWS, strict=True) if c > NEGLIGIBLE]
+    total = sum(c for c, _ in used)
+    return np.asarray(sum(c / total * reduce(values, name, axis=2) for c, name in used)), chance

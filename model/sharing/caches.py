@@ -28,7 +28,7 @@ from ranksight.core.units import format_si, some_of
 from ranksight.model.plaindata import Part
 from ranksight.model.resource.equation import LEVELS
 from ranksight.model.series.computation import cores
-from ranksight.model.series.domains import Domains
+from ranksight.model.series.domains import NOT_DESCRIBED, Domains
 from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
 from ranksight.model.sharing.demand import loads_of, shared_cache
@@ -115,7 +115,10 @@ class SharedCache(Part):
         )
 
 
-def find_shared_cache(series: Series, platform: Platform, domains: Domains) -> SharedCache | None:
+NO_CACHE = SharedCache("", 1.0, NOT_DESCRIBED, 1, (), np.empty((0, 0)), np.empty((0, 0)), np.empty(0))
+
+
+def find_shared_cache(series: Series, platform: Platform, domains: Domains) -> SharedCache:
     """The outermost shared cache and the kernels that it serves; None where there is none or its use is unknown.
 
     Simulated counts have caches that nobody shares, and say nothing of this.
@@ -124,10 +127,10 @@ def find_shared_cache(series: Series, platform: Platform, domains: Domains) -> S
     """
     cache = shared_cache(platform)
     if cache is None or "ranks" not in series.parameters:
-        return None
+        return NO_CACHE
     name, instances = loads_of(cache.name), Domains.of_cache(platform, cache, domains)
     if series.provenance.get(name, "").startswith("simulated"):
-        return None
+        return NO_CACHE
     rows = series.rows
     counted = [
         kernel
@@ -135,14 +138,14 @@ def find_shared_cache(series: Series, platform: Platform, domains: Domains) -> S
         if all((kernel, metric) in rows for metric in ("loads", name, "loads_mem"))
     ]
     if not counted:
-        return None
+        return NO_CACHE
     values = reduce(series.values, "median", axis=2)
     every, near, far = (values[[rows[kernel, metric] for kernel in counted]] for metric in ("loads", name, "loads_mem"))
     active = instances.active(cores(series.points, series.parameters))
     known = (every > 0) & np.isfinite(near + far) & (near + far > 0)
     selected = np.flatnonzero((known & (near >= SERVED * every)).any(axis=1))
     if not len(selected):
-        return None
+        return NO_CACHE
     # What was not counted stands where the largest was, and adds nothing.
     asked = np.where(known, active * every, -np.inf)[selected]
     order = np.argsort(asked, axis=1)

@@ -16,7 +16,7 @@ from ranksight.model import priors
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.fitting.varied import fit_varied
 from ranksight.model.series.computation import PROGRAM
-from ranksight.model.series.domains import Domains, needs
+from ranksight.model.series.domains import NOT_DESCRIBED, Domains, needs
 from ranksight.model.series.reducing import Series
 from ranksight.model.sharing.beyond import Beyond
 from ranksight.model.sharing.demand import MEMORY, Demand
@@ -25,7 +25,7 @@ from ranksight.model.sharing.readings import FEWEST, Counted, Readings, read_cou
 from ranksight.model.sharing.seen import Seen, by_share
 from ranksight.model.sharing.shared import READ, READ_BY_RANKS, WORK, WRITTEN, Sharing
 from ranksight.model.sharing.traffic import factor, occupancy
-from ranksight.model.structure.wholeunits import WholeUnits
+from ranksight.model.structure.wholeunits import NO_UNITS, WholeUnits
 from ranksight.model.uncertainty.departure import Departure, learn_departure
 
 ABOVE = 1.3
@@ -37,7 +37,7 @@ OUTLYING = 2.0
 def fit_sharing(
     experiment: Experiment | Readings,
     domains: Domains,
-    units: WholeUnits | None = None,
+    units: WholeUnits = NO_UNITS,
     demand: Demand | None = None,
     over_ranks: Reduction | Mapping[str, Reduction] | None = None,
     **settings: Any,
@@ -73,11 +73,11 @@ def fit_sharing(
 
 
 def _learned(
-    counted: Counted, domains: Domains, units: WholeUnits | None, demand: Demand | None, settings: Mapping[str, Any]
+    counted: Counted, domains: Domains, units: WholeUnits, demand: Demand | None, settings: Mapping[str, Any]
 ) -> Sharing:
     """What kernels that were counted need; for the parameters see :func:`fit_sharing`."""
     if not counted.traffic:
-        domains = replace(domains, core=None, domain=None)
+        domains = replace(domains, core=NOT_DESCRIBED.core, domain=NOT_DESCRIBED.domain)
     reads, writes, work = counted.reads, counted.writes, counted.work
     work = np.where(counted.countless[:, None], reads + np.nan_to_num(writes), work)
     if demand is None:
@@ -87,7 +87,7 @@ def _learned(
     counts = _counts(counted, {WORK: work, READ: without, WRITTEN: writes, READ_BY_RANKS: reads}, settings)
     seen = _seen(counted) if counted.traffic else None
     series, same_active, time = counted.series, counted.same_active, counted.time
-    if units is not None:  # from here on work and bytes are those of the fullest rank, which time is of
+    if units:  # from here on work and bytes are those of the fullest rank, which time is of
         uneven = units.unevenness(series.points, series.parameters)
         work, reads, writes = work * uneven, reads * uneven, writes * uneven
     known, reached, room = _known(counted, domains, work, reads, np.nan_to_num(writes), demand)
@@ -151,7 +151,7 @@ def _known(
     the part (K,) of the traffic's time that a rank alone takes."""
     every = reads + writes
     transfer, domain = needs(domains, np.nan_to_num(reads), writes)
-    limited = domains.domain is not None
+    limited = domains.limited
     with np.errstate(invalid="ignore", divide="ignore"):
         # Without a platform, seconds by the largest rate that was reached: the domain gives that much at least.
         reached = np.ones(len(work)) if limited else np.nanmax(counted.active * every / counted.time, axis=1)
@@ -236,21 +236,20 @@ def _counts(counted: Counted, columns: Mapping[str, Array], settings: Mapping[st
 
 
 def _check(domains: Domains, kernels: tuple[str, ...], time: Array, reads: Array, writes: Array, active: Index) -> None:
-    if domains.domain is None:
+    if not domains.limited:
         return
     total = reads + writes
     share = ratio(reads, total, 1.0)
-    bandwidths = domains.bandwidths(share)
-    assert bandwidths is not None
+    core, domain = domains.bandwidths(share)
     with np.errstate(invalid="ignore", divide="ignore"):
         rate = active * total / time
-        above = rate / np.maximum(bandwidths[1], bandwidths[0])
+        above = rate / np.maximum(domain, core)
     if not np.nanmax(np.where(np.isfinite(above), above, 0.0)) > ABOVE:
         return
     at, k = np.unravel_index(int(np.nanargmax(np.where(np.isfinite(above), above, 0.0))), above.shape)
     raise InputError(
         f"{kernels[at]} moved {rate[at, k] / 1e9:.3g} GB/s on a domain of {active[k]} active cores; the platform's "
-        f"domains give {bandwidths[1][at, k] / 1e9:.3g} GB/s",
+        f"domains give {domain[at, k] / 1e9:.3g} GB/s",
         "name the platform that was measured with --platform, its cores a domain with --cores-per-domain, or how ranks "
         "were placed with --placement",
     )
@@ -258,7 +257,7 @@ def _check(domains: Domains, kernels: tuple[str, ...], time: Array, reads: Array
 
 def _evidence(counted: Counted, name: str, domains: Domains, count: Index) -> tuple[str, ...]:
     """What carries each kernel, in words."""
-    source = "measured curve of a domain" if domains.domain is None else "platform's bandwidths"
+    source = "platform's bandwidths" if domains.limited else "measured curve of a domain"
     texts = []
     for countless, number in zip(counted.countless, count.tolist(), strict=True):
         work = f"{name} traffic" if countless else "instructions"

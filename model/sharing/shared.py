@@ -273,7 +273,7 @@ class Sharing(Stored):
         """
         most = self._most
         more = np.log(np.minimum(np.maximum(active / most, 1.0), max(self.domains.cores / most, 1.0)))
-        return np.asarray(priors.BANDWIDTH_BEYOND[self.measured.domain is None] * more)
+        return np.asarray(priors.BANDWIDTH_BEYOND[not self.measured.limited] * more)
 
     def inside(self, points: Array) -> Mask:
         """Which points lie in the measured range."""

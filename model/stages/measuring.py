@@ -1,32 +1,115 @@
-"""The measurements of an experiment as series: its runs as they are seen, and the energy that was metered."""
+"""What a fit is asked for, and the measurements as series: runs as they are seen, and the energy that was metered.
+
+The statement holds the experiment, the machine, what the user knows of the work, and settings of the search.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypedDict
 
+from ranksight.core.errors import InputError
 from ranksight.core.experiment import Experiment
 from ranksight.core.log import log
 from ranksight.core.metrics import Reduction, metric
 from ranksight.model.application.others import overlap, sometimes
-from ranksight.model.application.waiting import parted
+from ranksight.model.application.waiting import parted, unworked
 from ranksight.model.application.whole import without_sums
 from ranksight.model.energy.stored import Energy, fit_energy, unmetered
 from ranksight.model.fitting.iterations import check
 from ranksight.model.questions import whole_ranks
-from ranksight.model.resource.contradiction import contradictions
-from ranksight.model.resource.cycle_times import Clock, Timed
-from ranksight.model.resource.derived import with_stalls
-from ranksight.model.resource.sampled_times import Sampled, settle
-from ranksight.model.resource.unsampled import with_unsampled
+from ranksight.model.resource.clock import Clock, Timed
+from ranksight.model.resource.counters import contradictions, with_stalls
+from ranksight.model.resource.sampled_times import Sampled, settle, with_unsampled
+from ranksight.model.search.offer import Offer
+from ranksight.model.series.domains import NOT_DESCRIBED, Domains
 from ranksight.model.series.folding import Selection, select
 from ranksight.model.series.reducing import Series, series_from_experiment
 from ranksight.model.series.sampling import means_of_samples
-from ranksight.model.series.turnover import turnover
-from ranksight.model.stages.statement import Statement
-from ranksight.model.structure.indivisible import indivisible
+from ranksight.model.structure.coordinates import Coordinates
+from ranksight.model.structure.rank_notes import indivisible, turnover, without_uneven
 from ranksight.model.structure.stated import BETWEEN
-from ranksight.model.structure.uneven import without_uneven
+from ranksight.model.structure.wholeunits import NO_UNITS, WholeUnits
+from ranksight.platforms import Platform, load
+
+
+class Search(TypedDict, total=False):
+    """Settings of :func:`~ranksight.model.fitting.fit_series.fit_series`."""
+
+    space: str | Offer
+    over_repetitions: str
+    intervals: bool
+    iterations: str | None
+    grid: Mapping[int, float] | None
+    jobs: int
+    dask: str | None
+
+
+class Settings(Search, total=False):
+    """Further settings of :func:`ranksight.fit`: those of :func:`~ranksight.model.fitting.fit_series.fit_series`, and
+    ``over_ranks`` of :func:`ranksight.model.series.reducing.series_from_experiment`."""
+
+    over_ranks: Reduction | Mapping[str, Reduction] | None
+
+
+@dataclass(frozen=True)
+class Statement:
+    """What a fit is asked for, over the parameters of the model."""
+
+    experiment: Experiment
+    metrics: tuple[str, ...] | None  # all where None
+    platform: Platform | None  # the machine measured; None where it is not known
+    domains: Domains  # how ranks were placed
+    units: WholeUnits  # that the work comes in
+    coordinates: Coordinates  # how the parameters are computed from those of the runs
+    volumes: tuple[str, ...]  # texts ``KERNEL=FORMULA``
+    clock: float | None  # Hz, of runs without times
+    over_ranks: Reduction | Mapping[str, Reduction] | None
+    folding: bool  # whether kernels too small to matter become one
+    keep: frozenset[str]  # kernels that stay whatever their size
+    search: Search
+
+
+def stated_of(
+    experiment: Experiment, derive: Mapping[str, str] | Sequence[str], work: str | None, units: str | None
+) -> tuple[Coordinates, WholeUnits]:
+    """What the user states of the work: parameters computed from those of the runs, and its whole units.
+
+    Raises InputError when a formula cannot be used, or both `work` and `units` are given.
+    """
+    if work is not None and units is not None:
+        raise InputError("--work and --units both state the work", "give the one that the program is written by")
+    coordinates = Coordinates.of(experiment, derive, work)
+    over = coordinates.parameters or experiment.parameters
+    return coordinates, NO_UNITS if units is None else WholeUnits.read(units, over)
+
+
+def domains_of(
+    platform: Platform | None, placement: str, ranks_per_node: int | None, cores_per_domain: int | None
+) -> Domains:
+    """The ccNUMA domains of the machine measured; not described where neither a platform nor their cores are named.
+
+    Parameters
+    ----------
+    platform : Platform or None
+        Only one that was named: an assumed one does not say how many cores share a domain.
+    placement : str
+        How ranks were placed, one of :data:`ranksight.model.series.domains.PLACEMENTS`.
+    ranks_per_node : int or None
+        A rank on every core when not given.
+    cores_per_domain : int or None
+        Cores of a domain where the platform's is another or none is named; the measured curve gives the bandwidth.
+    """
+    if cores_per_domain is not None and (platform is None or platform.layout.cores_per_domain != cores_per_domain):
+        most = ranks_per_node if platform is None or ranks_per_node is not None else platform.cores
+        return Domains.inferred(cores_per_domain, placement, most)
+    return NOT_DESCRIBED if platform is None else Domains.of(platform, placement, ranks_per_node)
+
+
+def assumed_platform(experiment: Experiment) -> Platform | None:
+    """The generic platform where loads by cache level were counted, else none: times are then functions alone."""
+    return load("generic") if "loads_l1" in experiment.metrics() else None
 
 
 @dataclass(frozen=True)
@@ -37,7 +120,7 @@ class Measured:
     sampled: Sampled  # its series, and the samples behind them
     over_ranks: Mapping[str, Reduction]  # how each metric was reduced over ranks
     selection: Selection  # kernels that are one
-    clock: Clock | None  # what made times of cycles
+    clock: Clock  # what made times of cycles
     energy: Energy | None  # laws of power, where energy was metered and times were measured
     inclusive: bool  # whether times of kernels hold those of others
     turnover: str
@@ -57,7 +140,7 @@ def measure(statement: Statement) -> Measured:
     """
     experiment = statement.experiment
     clock = Clock.of(statement.clock, statement.platform, experiment)
-    seen = parted(experiment) if clock is None else Timed.of(experiment, clock)
+    seen = Timed.of(experiment, clock) if clock else parted(experiment)
     stated_names = [text.rpartition("=")[0].strip() for text in statement.volumes]
     named_kernels = {*statement.keep, *stated_names, *(name.rpartition(BETWEEN)[0] for name in stated_names)}
     changing = turnover(seen)
@@ -71,8 +154,8 @@ def measure(statement: Statement) -> Measured:
     if energy is not None:
         sampled = replace(sampled, series=unmetered(sampled.series))
     series = sampled.series
-    units = indivisible(seen) if statement.units is None else ""
-    notes = tuple(filter(None, (units, uneven, overlap(series), sometimes(series))))
+    units = "" if statement.units else indivisible(seen)
+    notes = tuple(filter(None, (units, uneven, overlap(series), sometimes(series), unworked(experiment))))
     reduced = _reductions(series, how)
     clashes = contradictions(series)
     return Measured(seen, sampled, reduced, selection, clock, energy, inclusive, changing, notes, clashes)
@@ -102,7 +185,7 @@ def _energy(experiment: Experiment, series: Series, statement: Statement) -> Ene
     if "time" not in series.metrics:
         return None
     domains = statement.domains
-    placement, ranks = ("compact", None) if domains is None else (domains.placement, domains.ranks_per_node)
+    placement, ranks = domains.placement, domains.ranks_per_node if domains else None
     return fit_energy(experiment, statement.platform, placement, ranks)
 
 

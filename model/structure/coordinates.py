@@ -30,7 +30,7 @@ DIGITS = 9
 
 @dataclass(frozen=True)
 class Coordinates(Stored):
-    """Parameters computed from those of the runs."""
+    """Parameters computed from those of the runs; false where none is (:data:`AS_MEASURED`)."""
 
     given: tuple[str, ...]  # parameters of the runs
     formulas: Mapping[str, str]  # name of each computed parameter, and its formula
@@ -39,10 +39,11 @@ class Coordinates(Stored):
     @classmethod
     def of(
         cls, experiment: Experiment, derived: Sequence[str] | Mapping[str, str], work: str | None = None
-    ) -> Coordinates | None:
-        """Read ``NAME=FORMULA`` for the runs of an experiment, and the formula of the work that a rank has; None where
-        nothing is derived. Raises InputError when a formula cannot be read, names what is not a parameter, or has no
-        positive value at a configuration.
+    ) -> Coordinates:
+        """Read ``NAME=FORMULA`` for the runs of an experiment, and the formula of the work that a rank has.
+
+        Raises InputError when a formula cannot be read, names what is not a parameter, or has no positive value at a
+        configuration.
         """
         formulas = dict(derived) if isinstance(derived, Mapping) else _named(derived)
         if work is not None:
@@ -51,7 +52,7 @@ class Coordinates(Stored):
                 raise InputError(what, f"leave --work out: a parameter named {WORK_PER_RANK} is the work of a rank")
             formulas[WORK_PER_RANK] = work
         if not formulas:
-            return None
+            return AS_MEASURED
         points = [run.point(experiment.parameters) for run in experiment.runs]
         seen = np.unique(np.array(points, dtype=np.float64).reshape(-1, len(experiment.parameters)), axis=0)
         coordinates = cls(experiment.parameters, formulas, seen)
@@ -63,6 +64,9 @@ class Coordinates(Stored):
             if name in self.given or not name.isidentifier():
                 raise InputError(f"{name!r} cannot name a derived parameter", "give it a name of its own, such as x")
             check_names(formula, self.given, name)
+
+    def __bool__(self) -> bool:
+        return bool(self.formulas)
 
     @cached_property
     def _read(self) -> dict[str, Formula]:
@@ -89,23 +93,22 @@ class Coordinates(Stored):
             columns[name] = np.array([float(f"{x:.{DIGITS}g}") for x in value])
         return np.stack([columns[name] for name in self.parameters], axis=1)
 
-    def combinations(self, training: Array, values: Mapping[str, float | Sequence[float]]) -> Array:
-        """All combinations of values asked for, (k, m): of the runs' parameters where any that is replaced is given."""
-        of_runs = self.of_runs(values)
-        return combinations(self.parameters, training, values) if of_runs is None else self.points(of_runs)
-
     def of_runs(self, values: Mapping[str, float | Sequence[float]]) -> Array | None:
-        """The same in the runs' parameters, (k, len(given)); None where computed ones are asked for."""
-        if set(values) & (set(self.given) - set(self.parameters)) or not set(values) & set(self.formulas):
-            return combinations(self.given, self.seen, values)
-        return None
+        """All combinations of values asked for in the runs' parameters, (k, len(given)).
+
+        None where these are the model's, or computed ones are asked for.
+        """
+        computed, replaced = set(values) & set(self.formulas), set(values) & (set(self.given) - set(self.parameters))
+        if not self or (computed and not replaced):
+            return None
+        return combinations(self.given, self.seen, values)
 
     def view(self, experiment: Experiment) -> Experiment:
         """The experiment over these parameters; nothing on disk changes.
 
         Raises InputError when it is over other parameters than those of the runs that these were made for.
         """
-        if experiment.parameters == self.parameters:
+        if not self or experiment.parameters == self.parameters:
             return experiment
         if set(experiment.parameters) != set(self.given):
             raise InputError(
@@ -131,6 +134,10 @@ class Coordinates(Stored):
 
     def _fits(self) -> bool:
         return self.seen.ndim == 2 and self.seen.shape[1] == len(self.given) and bool(np.isfinite(self.seen).all())
+
+
+AS_MEASURED = Coordinates((), {}, np.empty((0, 0)))
+"""Where functions are of the parameters of the runs."""
 
 
 def _named(derived: Sequence[str]) -> dict[str, str]:

@@ -20,15 +20,15 @@ from ranksight.model.plaindata import Stored, plain
 from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
 from ranksight.model.structure.improving import Structure
-from ranksight.model.structure.late import Late
-from ranksight.model.structure.levels import Levels
-from ranksight.model.structure.local_blocks import Blocks
-from ranksight.model.structure.locality import Locality
+from ranksight.model.structure.late import NOTHING_LATE, Late
+from ranksight.model.structure.levels import NO_LEVELS, Levels
+from ranksight.model.structure.local_blocks import NO_BLOCKS, Blocks
+from ranksight.model.structure.locality import NO_LOCALITY, Locality
 from ranksight.model.structure.loops import Iterations
-from ranksight.model.structure.neighbours import Neighbours
-from ranksight.model.structure.ranklaws import RankLaws
-from ranksight.model.structure.stated import BYTES, MESSAGES, Stated
-from ranksight.model.structure.unserved import Unserved
+from ranksight.model.structure.neighbours import NO_NEIGHBOURS, Neighbours
+from ranksight.model.structure.ranklaws import NO_RANK_LAWS, RankLaws
+from ranksight.model.structure.stated import BYTES, MESSAGES, NOTHING_STATED, Stated
+from ranksight.model.structure.unserved import ALL_SERVED, Unserved
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
 from ranksight.model.uncertainty.rows import choose, rows_of
@@ -48,27 +48,27 @@ class Functions(Stored):
     """Functions of s series."""
 
     fitted: Fitted  # found by the search, for all series
-    levels: Levels | None = None  # of all series, where one parameter took two values
-    neighbours: Neighbours | None = None  # of the series that follow the process grid
+    levels: Levels = NO_LEVELS  # of all series, where one parameter took two values
+    neighbours: Neighbours = NO_NEIGHBOURS  # of the series that follow the process grid
     minor: tuple[tuple[str, str], ...] = ()
     """tuple of (kernel, metric): parts that were less than :data:`MINOR` of their whole at every configuration: a few
     events that scatter."""
-    stated: Stated | None = None  # how volumes of messages go on beyond what was measured, as the user knows it
-    unserved: Unserved | None = None  # levels that served nothing, which larger working sets may outgrow others into
-    laws: RankLaws | None = None  # of the volumes of messages that are sums of terms of the ranks
+    stated: Stated = NOTHING_STATED  # how volumes of messages go on beyond what was measured, as the user knows it
+    unserved: Unserved = ALL_SERVED  # levels that served nothing, which larger working sets may outgrow others into
+    laws: RankLaws = NO_RANK_LAWS  # of the volumes of messages that are sums of terms of the ranks
     irregular: tuple[tuple[str, str], ...] = ()
     """tuple of (kernel, metric): messages and bytes of kernels whose partners the data decide, as those of a matrix."""
     unruled: tuple[tuple[str, str], ...] = ()
     """tuple of (kernel, metric): messages and bytes that no law of the ranks meets, of kernels whose partners no rule
     explains, or lie along sides of the grid that few runs cut."""
     traced: int = 1  # the most ranks of a run whose partners are known
-    late: Late | None = None  # of the times that are zero up to a boundary
-    blocks: Blocks | None = None  # of the counts that follow the local block
+    late: Late = NOTHING_LATE  # of the times that are zero up to a boundary
+    blocks: Blocks = NO_BLOCKS  # of the counts that follow the local block
     iterations: Iterations | None = None  # how often what some series count is called, as iterations decide
     per_call: Functions | None = None  # of these series what they count in one call
     sided: tuple[tuple[str, str], ...] = ()
     """tuple of (kernel, metric): counts that go by the face of a block towards one side of the grid."""
-    locality: Locality | None = None  # of the loads whose misses were counted at many cache sizes
+    locality: Locality = NO_LOCALITY  # of the loads whose misses were counted at many cache sizes
 
     @property
     def rows(self) -> Mapping[tuple[str, str], int]:
@@ -88,10 +88,10 @@ class Functions(Stored):
         answer = self._within(self._structural(points), points)
         answer = self._limited(self._varied(answer, points), points)
         fitted, local = self.fitted, self.locality
-        if self.unserved is not None:
+        if self.unserved.kernels:
             before = fitted.parameters, fitted.trained, fitted.iterations
             answer = self.unserved.opened(answer, self.rows, points, *before)
-        if local is None:
+        if not local.kernels:
             return answer
         loads = rows_of(answer, self.fitted.indices([(kernel, "loads") for kernel in local.kernels]))
         served = local.predict(points, loads)
@@ -137,14 +137,14 @@ class Functions(Stored):
     @property
     def lawful(self) -> set[tuple[str, str]]:
         """Kernels and metrics that follow the process grid to rounding."""
-        return set() if self.neighbours is None else self.neighbours.exact
+        return self.neighbours.exact
 
     @property
     def _structures(self) -> dict[str, Structure]:
         """What is known of some series, in the order in which it is asked."""
         names = ("levels", "neighbours", "laws", "blocks", "late")
-        parts = {name: getattr(self, name) for name in names}
-        return {name: part for name, part in parts.items() if isinstance(part, Structure)}
+        parts: dict[str, Structure] = {name: getattr(self, name) for name in names}
+        return {name: part for name, part in parts.items() if part}
 
     def _scattered(self, answer: Forecast, points: Array) -> Forecast:
         """The answers open for what partners of irregular data may become with more ranks.
@@ -225,17 +225,18 @@ class Functions(Stored):
         key = self.fitted.keys[i]
         if self.iterations is not None and self.per_call is not None and key in self.iterations.rows:
             return self.iterations.formula(self.iterations.rows[key], self.per_call.formula(self.per_call.rows[key]))
-        if self.locality is not None and self.locality.knows(*key):
+        if self.locality.knows(*key):
             return self.locality.formula(key[1])
         for law in (self.late, self.laws, self.neighbours):
-            if law is not None and key in law.rows:
+            if key in law.rows:
                 return law.formula(law.rows[key])
-        return self.fitted.formula(i) if self.levels is None else self.levels.formula(i)
+        return self.levels.formula(i) if self.levels else self.fitted.formula(i)
 
     def structures(self) -> dict[str, Any]:
         """The structures as plain data, for :meth:`with_structures`."""
-        parts = {each: getattr(self, each.name) for each in fields(self) if each.name != "fitted"}
-        return {each.name: plain(part) for each, part in parts.items() if part != each.default}
+        empty = {each.name: each.default for each in fields(self) if not isinstance(each.default, Stored)}
+        parts = {name: part for name, part in self.present().items() if name not in empty or part != empty[name]}
+        return {name: plain(part) for name, part in parts.items() if name != "fitted"}
 
     @classmethod
     def with_structures(cls, fitted: Fitted, content: Mapping[str, Any]) -> Functions:
@@ -247,10 +248,10 @@ class Functions(Stored):
         parameters, rows = self.fitted.parameters, set(self.rows)
         scattered = {*self.irregular, *self.unruled, *self.sided}
         fits = {
-            "stated": self.stated is None or self.stated.parameters == parameters,
+            "stated": not self.stated.texts or self.stated.parameters == parameters,
             "minor": all(key in rows and (key[0], WHOLES.get(key[1], "")) in rows for key in self.minor),
-            "unserved": self.unserved is None or set(self.unserved.keys) <= rows,
-            "locality": self.locality is None
+            "unserved": set(self.unserved.keys) <= rows,
+            "locality": not self.locality.kernels
             or (
                 self.locality.parameters == parameters
                 and {*self.locality.keys, *((kernel, "loads") for kernel in self.locality.kernels)} <= rows
@@ -267,7 +268,7 @@ class Functions(Stored):
 
 
 def extended(
-    stated: Stated | None, learned: Callable[[Array], Forecast], points: Array, names: Sequence[str], grows: Mask
+    stated: Stated, learned: Callable[[Array], Forecast], points: Array, names: Sequence[str], grows: Mask
 ) -> Forecast:
     """The forecast of s series at `points` (k, m), those of stated kernels as they go on from what was measured.
 
@@ -275,8 +276,7 @@ def extended(
     kernels. `grows` (s,): whether a series is a volume; others stay as at the nearest values measured.
     """
     answer = learned(points)
-    for kernel in () if stated is None else stated.texts:
-        assert stated is not None
+    for kernel in stated.texts:
         nearest = stated.reference(kernel, points)
         index = np.flatnonzero([stated.kernel_of(name) == kernel for name in names])
         out = (nearest != points).any(axis=1)

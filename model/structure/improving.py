@@ -7,7 +7,7 @@ from collections.abc import Collection
 from ranksight.core.arrays import Array
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.plaindata import Stored
-from ranksight.model.series.keyed import Keyed
+from ranksight.model.series.reducing import Keyed
 from ranksight.model.uncertainty.forecast import Forecast
 
 Key = tuple[str, str]
@@ -15,9 +15,12 @@ Key = tuple[str, str]
 
 
 class Structure(Stored, Keyed):
-    """What is known of some series."""
+    """What is known of some series; false where it is known of none."""
 
     parameters: tuple[str, ...]  # of the model
+
+    def __bool__(self) -> bool:
+        return bool(self.kernels)
 
     def improved(self, answer: Forecast, fitted: Fitted, points: Array, exact: Collection[Key]) -> Forecast:
         """The `answer` of all series at `points` (k, m), with these from here where it is the better predictor.

@@ -97,8 +97,11 @@ class Late(Structure):
         )
 
 
-def fit_late(series: Series) -> Late | None:
-    """The times of `series` that begin late; None where there is none."""
+NOTHING_LATE = Late((), (), (), (), np.empty(0), *np.empty((3, 0, 0)))
+
+
+def fit_late(series: Series) -> Late:
+    """The times of `series` that begin late."""
     values = reduce(series.values, "mean", axis=2)
     count = np.maximum(np.isfinite(series.values).sum(axis=2), 1)
     axes: dict[int, int] = {}
@@ -111,7 +114,7 @@ def fit_late(series: Series) -> Late | None:
         if (axis := _boundary(series.points, zero, several)) is not None:
             axes[i] = axis
     if not axes or not (series.points > 0).all():
-        return None
+        return NOTHING_LATE
     rows = list(axes)
     part = values[rows]
     used = (part > 0).any(axis=0)

@@ -20,8 +20,7 @@ from ranksight.core.arrays import Array, Index, Mask, ratio
 from ranksight.model.fitting.fit_series import fit_series
 from ranksight.model.fitting.fitted import Fitted, between_jobs
 from ranksight.model.quantity import TAIL
-from ranksight.model.search.gridterms import DIVIDING
-from ranksight.model.search.terms import values
+from ranksight.model.search.terms import DIVIDING, values
 from ranksight.model.series.poisson import HALF
 from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
@@ -60,7 +59,7 @@ class Levels(Structure):
     parameter: str  # the one that took two values
     levels: tuple[float, float]
     others: tuple[str, ...]  # the parameters that the functions at each level have; none where nothing else varied
-    fitted: tuple[Fitted, Fitted] | None
+    fitted: tuple[Fitted, ...]  # at each level; empty where nothing else varied
     constants: Array  # (s, 2): values at the two levels where nothing else varied
     kernels: tuple[str, ...]
     metrics: tuple[str, ...]
@@ -89,7 +88,7 @@ class Levels(Structure):
         few = f"{self.parameter} took two values, which show no growth law of a time; measure {self.parameter} {more}"
         outside = (at < self.levels[0]) | (at > self.levels[1])
         # Times along what divides work and adds neighbours turn either way beyond two values; counts follow loops.
-        alone = (self.fitted is None) & (self.parameter in DIVIDING) & outside[None, :] & ~counted[:, None]
+        alone = (not self.fitted) & (self.parameter in DIVIDING) & outside[None, :] & ~counted[:, None]
         nowhere, missing = np.broadcast_to(asked <= 0, value.shape), ~np.isfinite(value)
         served = np.array([name in SERVED for name in self.metrics], dtype=bool)
         beyond = served[:, None] & (at > self.levels[1])[None, :]
@@ -127,7 +126,7 @@ class Levels(Structure):
 
     def _at_levels(self, points: Array) -> tuple[list[Forecast], tuple[Array, Array, Array]]:
         """Forecasts of the functions at both levels; median and ends at them, (s, k, 2)."""
-        if self.fitted is None:
+        if not self.fitted:
             ends = np.broadcast_to(self.constants[:, None, :], (len(self.kernels), len(points), 2))
             reach = np.exp(TAIL * self.errors)[:, None, :]
             return [], (ends, ends / reach, ends * reach)
@@ -164,7 +163,7 @@ class Levels(Structure):
     def _exact(self) -> Mask:
         """Series (s,) of counts whose leading functions are exact at both levels."""
         exact = np.array([name in COUNTS for name in self.metrics])
-        for fitted in self.fitted or ():
+        for fitted in self.fitted:
             exact &= (fitted.weight[:, 0] > 0) & (fitted.variance[:, 0] < EXACT**2)
         return exact
 
@@ -176,7 +175,7 @@ class Levels(Structure):
         Of hypotheses that the values do not distinguish, the most probable that both levels have is taken. The values
         are in proportion to those (s, k, 2) at the nearer level, which all but the best hypothesis move.
         """
-        if self.fitted is None:
+        if not self.fitted:
             return bridged
         table = np.concatenate([fitted.terms for fitted in self.fitted])
         terms, number = np.unique(table, axis=0, return_inverse=True)
@@ -233,7 +232,7 @@ class Levels(Structure):
             return np.asarray(last * growth, dtype=np.float64)
 
     def _ends(self, i: int) -> list[str]:
-        if self.fitted is None:
+        if not self.fitted:
             return [f"{value:.4g}" for value in self.constants[i]]
         return [fitted.formula(i) for fitted in self.fitted]
 
@@ -260,7 +259,7 @@ class Levels(Structure):
             and self.constants.shape == self.errors.shape == (series, 2)
             and self.steepest.shape == (series,)
             and bool(np.isfinite(self.steepest).all() and ((self.errors >= 0) & (self.errors < 10)).all())
-            and all((part.kernels, part.parameters) == (self.kernels, self.others) for part in self.fitted or ())
+            and all((part.kernels, part.parameters) == (self.kernels, self.others) for part in self.fitted)
         )
 
 
@@ -274,8 +273,8 @@ def _first(*refusals: tuple[Mask, Any, Any]) -> tuple[Index, NDArray[np.object_]
     return status, reason
 
 
-def two_valued(series: Series, iterations: str | None = None) -> str | None:
-    """The parameter that took exactly two values, both above zero; None where none or several did.
+def two_valued(series: Series, iterations: str | None = None) -> str:
+    """The parameter that took exactly two values, both above zero; empty where none or several did.
 
     Along iterations everything is a line, which two values determine.
     """
@@ -284,17 +283,20 @@ def two_valued(series: Series, iterations: str | None = None) -> str | None:
         for at, name in enumerate(series.parameters)
         if name != iterations and len(levels := np.unique(series.points[:, at])) == 2 and levels[0] > 0
     ]
-    return pairs[0] if len(pairs) == 1 else None
+    return pairs[0] if len(pairs) == 1 else ""
 
 
-def fit_levels(series: Series, **settings: Any) -> Levels | None:
-    """Fit the series at each of the two levels of their two-valued parameter; None where there is no such parameter.
+NO_LEVELS = Levels((), "", (1.0, 1.0), (), (), np.empty((0, 2)), (), (), np.empty(0), np.empty((0, 2)))
+
+
+def fit_levels(series: Series, **settings: Any) -> Levels:
+    """Fit the series at each of the two levels of their two-valued parameter, where there is one.
 
     `**settings`: of :func:`ranksight.model.fitting.fit_series.fit_series`.
     """
     name = two_valued(series, settings.get("iterations"))
-    if name is None:
-        return None
+    if not name:
+        return NO_LEVELS
     at = series.parameters.index(name)
     low, high = (float(x) for x in np.unique(series.points[:, at]))
     others = tuple(
@@ -319,10 +321,9 @@ def fit_levels(series: Series, **settings: Any) -> Levels | None:
             # What no sample fell on had half of one.
             constants[few, end] = np.where(number > 0, constants[few, end], HALF * worth)
             errors[few, end] = 1 / np.sqrt(np.maximum(number, HALF))
-    fitted = (halves[0], halves[1]) if others else None
     steepest = _steepest(series, at, (low, high))
     names = series.kernels, series.metrics
-    return Levels(series.parameters, name, (low, high), others, fitted, constants, *names, steepest, errors)
+    return Levels(series.parameters, name, (low, high), others, tuple(halves), constants, *names, steepest, errors)
 
 
 def _steepest(series: Series, at: int, levels: tuple[float, float]) -> Array:

@@ -60,12 +60,12 @@ class Blocks(Structure):
             wider = ~(answer.upper[index] - answer.lower[index] <= equal.upper - equal.lower)
         return choose(answer, equal, index, measured & (wider | (answer.status[index] != forecast.OK)))
 
-    def without(self, keys: Collection[tuple[str, str]]) -> Blocks | None:
-        """The same without some series; None where none is left."""
+    def without(self, keys: Collection[tuple[str, str]]) -> Blocks:
+        """The same without some series."""
         rows = [row for row, key in enumerate(self.keys) if key not in keys]
         kernels, metrics = (tuple(column[row] for row in rows) for column in (self.kernels, self.metrics))
         left = replace(self, kernels=kernels, metrics=metrics, values=self.values[rows], scatter=self.scatter[rows])
-        return left if rows else None
+        return left if rows else NO_BLOCKS
 
     def _fits(self) -> bool:
         s, b = len(self.kernels), len(self.edges)
@@ -77,6 +77,9 @@ class Blocks(Structure):
             and self.values.shape == (s, b)
             and self.edges.shape == (b, self.dimensions + len(self.parameters) - 2)
         )
+
+
+NO_BLOCKS = Blocks((), (), (), 0, "", np.empty((0, 0)), np.empty((0, 0)), np.empty(0))
 
 
 def block_edges(points: Array, parameters: tuple[str, ...], size: str, dimensions: int) -> Array:
@@ -96,8 +99,8 @@ def block_edges(points: Array, parameters: tuple[str, ...], size: str, dimension
     return np.concatenate([edges, points[:, others]], axis=1)
 
 
-def find_blocks(series: Series, names: Collection[tuple[str, str]], dimensions: Collection[int]) -> Blocks | None:
-    """The series that follow their block; None where none does.
+def find_blocks(series: Series, names: Collection[tuple[str, str]], dimensions: Collection[int]) -> Blocks:
+    """The series that follow their block.
 
     `names` (collection of (kernel, metric)): series to look at. `dimensions`: those that the process grid may have.
     """
@@ -112,7 +115,7 @@ def find_blocks(series: Series, names: Collection[tuple[str, str]], dimensions: 
         dtype=np.intp,
     )
     if "ranks" not in parameters or not len(rows):
-        return None
+        return NO_BLOCKS
     measured = reduce(series.values[rows], "median", axis=2)
     close = np.array([EXACT if series.metrics[row] in SENT else CLOSE for row in rows])
     candidates: list[Blocks] = []
@@ -134,7 +137,7 @@ def find_blocks(series: Series, names: Collection[tuple[str, str]], dimensions: 
                     Blocks(parameters, kernels, metrics, d, size, blocks, values[follows], scatter[follows])
                 )
     if not candidates:
-        return None
+        return NO_BLOCKS
     best = max(candidates, key=lambda each: len(each.kernels))
     # What follows the blocks of two grids is the same along a side that both have, and says nothing of the others.
     twofold = {key for each in candidates if each.dimensions != best.dimensions for key in each.keys}

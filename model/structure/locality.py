@@ -15,7 +15,8 @@ served
 
 Loads that are the first of their line miss every cache; their share is the mean of those of the runs.
 
-The deviation of ln K is the scatter of what the runs predict, and half the distance of the simulated capacities.
+The deviation of ln K is the scatter of what the runs predict, and that of a value anywhere between the two simulated
+capacities. Where runs do not agree whether the smallest or largest capacity holds a part, the interval has both.
 Source: Ding and Zhong, "Predicting whole-program locality through reuse distance analysis", PLDI 2003; as there the
 reuse distances of parts of the accesses are functions of the size of the data.
 """
@@ -57,6 +58,8 @@ APART = 0.7
 """e-folds of capacity by which runs differ that do not follow the same law."""
 GROWTH, COMMON, SCATTER = 1.0, 0.5, 0.2
 """Standard deviations: of an exponent before anything is known, of a part's from its kernel's, of ln K in a run."""
+MINORITY = 0.05
+"""Share of the weight from which an interval of 90 % has what some runs say against the others."""
 HELD_OUT = 8
 """Runs that are held out, at most."""
 HEIGHT = 0.01
@@ -65,8 +68,6 @@ LEAST, MINOR = 1e-3, 0.01
 """Share of a kernel's loads that is next to nothing, and of its misses that the height is not learned from."""
 DRIFT = 0.15
 """Standard deviation of an exponent beyond the runs."""
-WITHIN = 0.15
-"""Standard deviation of ln K, in runs together, of the distance between simulated capacities."""
 AT_ONCE = 64
 """Configurations whose parts are in memory together."""
 _CAPACITIES = re.compile(r"D1 (\d+),\d+,(\d+), L2 (\d+),\d+,\d+, LL (\d+),")
@@ -86,10 +87,10 @@ class Locality(Stored):
     line: float  # bytes of a line
     moved: bool = False  # whether the capacities are those of another machine, whose sets differ
 
-    def on(self, capacities: Array, line: float) -> Locality | None:
-        """The same loads with caches of other capacities (3,); None where lines have another length."""
+    def on(self, capacities: Array, line: float) -> Locality:
+        """The same loads with caches of other capacities (3,); nothing where lines have another length."""
         capacities = np.asarray(capacities, dtype=np.float64)
-        return replace(self, capacities=capacities, moved=True) if line == self.line else None
+        return replace(self, capacities=capacities, moved=True) if line == self.line else NO_LOCALITY
 
     @property
     def keys(self) -> tuple[tuple[str, str], ...]:
@@ -165,14 +166,17 @@ class Locality(Stored):
         return np.array([value, np.minimum(down, value), up])
 
 
-def learn_locality(experiment: Experiment, series: Series) -> Locality | None:
-    """The locality of the kernels of `series` whose runs counted misses by cache size; None where none did."""
+NO_LOCALITY = Locality((), (), np.empty((0, 0)), np.empty(0), np.empty((0, 0, 0)), np.empty(3), np.empty(0), 0.0)
+
+
+def learn_locality(experiment: Experiment, series: Series) -> Locality:
+    """The locality of the kernels of `series` whose runs counted misses by cache size."""
     capacities = _CAPACITIES.search(series.provenance.get("loads_l2", ""))
     runs = [run for run in experiment.runs if _counts(experiment, run)] if capacities else []
     rows = series.rows
     kernels = [kernel for kernel, name in rows if name == "loads" and all((kernel, level) in rows for level in LEVELS)]
     if capacities is None or len(runs) < FEWEST or not kernels:
-        return None
+        return NO_LOCALITY
     first, line, *others = map(float, capacities.groups())
     levels = np.array([first, *others])
     points = np.array([run.point(series.parameters) for run in runs])
@@ -182,12 +186,12 @@ def learn_locality(experiment: Experiment, series: Series) -> Locality | None:
     same &= (np.isfinite(points) & (points > 0)).all(axis=1)
     misses = np.array([table.reindex(kernels).to_numpy() for table, yes in zip(tables, same, strict=True) if yes])
     if same.sum() < FEWEST or not 1 < len(sizes) <= MOST or not (np.diff(levels) >= 0).all():
-        return None
+        return NO_LOCALITY
     misses, points = misses.swapaxes(0, 1), points[same]
     known = np.isfinite(misses).all(axis=2).sum(axis=1) >= FEWEST
     names = tuple(kernel for kernel, yes in zip(kernels, known.tolist(), strict=True) if yes)
     if not names:
-        return None
+        return NO_LOCALITY
     height = np.array([_height(each, points, sizes) for each in misses[known]])
     return Locality(series.parameters, names, points, sizes, misses[known], levels, height, line)
 
@@ -232,13 +236,13 @@ def _missed(misses: Array, points: Array, sizes: Array, asked: Array, capacities
     """Shares (3, c', k) of the loads that miss `capacities` (c',) at `asked` (k, m), and the ends of their interval,
     from those (n, c) of runs at `points` (n, m) that miss the capacities `sizes` (c,)."""
     parts, mass = _parts(misses)
-    fitting = _capacities(misses, parts, np.log(sizes))
-    logs, deviation = _predicted(fitting, np.log(sizes), np.log(points), np.log(asked), mass)  # (k, q)
-    spacing = np.log(sizes[-1] / sizes[0]) / max(len(sizes) - 1, 1)
+    fitting, width = _capacities(misses, parts, np.log(sizes))
+    logs, deviation, other = _predicted(fitting, width, np.log(sizes), np.log(points), np.log(asked), mass)  # (k, q)
     counted = _counted(points, sizes, asked, capacities, moved)[..., None]
-    reach = np.where(counted, 0.0, TAIL * np.hypot(deviation, WITHIN * spacing))  # (c', k, q)
     ends = np.log(capacities)[:, None, None]
-    return np.array([(mass * (logs + shift * reach >= ends)).sum(axis=2) for shift in (0, -1, 1)])
+    low, high = np.minimum(logs - TAIL * deviation, other), np.maximum(logs + TAIL * deviation, other)
+    each = (logs, np.where(counted, logs, low), np.where(counted, logs, high))
+    return np.array([(mass * (missed >= ends)).sum(axis=2) for missed in each])
 
 
 def _counted(points: Array, sizes: Array, asked: Array, capacities: Array, moved: bool) -> Mask:
@@ -270,16 +274,22 @@ def _parts(misses: Array) -> tuple[Array, Array]:
     return (edges[1:] + edges[:-1]) / 2, np.diff(edges)
 
 
-def _capacities(misses: Array, parts: Array, sizes: Array) -> Array:
-    """ln K (n, q) of each part; minus infinity below the smallest capacity, infinite where none holds it."""
+def _capacities(misses: Array, parts: Array, sizes: Array) -> tuple[Array, Array]:
+    """ln K (n, q) of each part; minus infinity below the smallest capacity, infinite where none holds it. And the
+    distance (n, q) of the two simulated capacities that it is between."""
     rows = [np.interp(parts, row[::-1], sizes[::-1], left=np.inf, right=-np.inf) for row in misses]
-    return np.array(rows)
+    smaller = np.array([len(sizes) - np.searchsorted(row[::-1], parts) for row in misses]) - 1
+    return np.array(rows), np.diff(sizes)[np.clip(smaller, 0, len(sizes) - 2)]
 
 
-def _predicted(capacity: Array, sizes: Array, inputs: Array, asked: Array, mass: Array) -> tuple[Array, Array]:
-    """ln K (k, q) at `asked` (k, m) and its deviation, from that of the runs (n, q) at `inputs` (n, m).
+def _predicted(
+    capacity: Array, width: Array, sizes: Array, inputs: Array, asked: Array, mass: Array
+) -> tuple[Array, Array, Array]:
+    """ln K (k, q) at `asked` (k, m), its deviation, and ln K by the runs that do not agree with it.
 
-    A run whose K is smaller or larger than all of the `sizes` (c,), logarithms, is a bound to what others say.
+    From ln K (n, q) of the runs at `inputs` (n, m), which is anywhere between two simulated capacities, of distance
+    `width` (n, q). A run whose K is smaller or larger than all of the `sizes` (c,), logarithms, is a bound to that of
+    others.
     """
     growth, doubt = _growth(capacity, inputs, mass)  # (q, m), (q, m, m)
     step = asked[:, None] - inputs[None]  # (k, n, m)
@@ -292,8 +302,11 @@ def _predicted(capacity: Array, sizes: Array, inputs: Array, asked: Array, mass:
         close = known & (np.abs(each - usual) <= APART)
     # A run says against it whose K is not within the bound that it would be.
     outside = np.where(capacity < 0, usual > sizes[0] + moved, usual < sizes[-1] + moved) & ~known & (weight > 0)
-    against = outside.sum(axis=1, keepdims=True) >= close.sum(axis=1, keepdims=True)
-    median = np.where(against, _median(each, weight * ~known), usual)
+    bound = _median(each, weight * ~known)
+    sides = np.stack([(weight * side).sum(axis=1, keepdims=True) for side in (outside, close)])
+    against = sides[0] >= sides[1]
+    median = np.where(against, bound, usual)
+    other = np.where(sides.min(axis=0) > MINORITY * sides.sum(axis=0), np.where(against, usual, bound), median)[:, 0]
     weight = weight * close
     finite = np.isfinite(median[:, 0]) & weight.any(axis=1)
     total = np.where(finite, weight.sum(axis=1), 1.0)
@@ -304,7 +317,9 @@ def _predicted(capacity: Array, sizes: Array, inputs: Array, asked: Array, mass:
     spread = (weight * rest**2).sum(axis=1) / total + np.einsum("kqm,qmo,kqo->kq", centre, doubt, centre)
     beyond = np.maximum(asked - inputs.max(axis=0), 0) + np.maximum(inputs.min(axis=0) - asked, 0)
     spread = spread + ((DRIFT * beyond) ** 2).sum(axis=1)[:, None]
-    return mean, np.sqrt(np.where(finite, spread, 0.0))
+    spread = spread + ((weight / total[:, None] * width) ** 2).sum(axis=1) / 12
+    agreed = np.where(np.isfinite(other) & finite, mean, other)
+    return mean, np.sqrt(np.where(finite, spread, 0.0)), agreed
 
 
 def _median(values: Array, weight: Array) -> Array:

@@ -12,7 +12,9 @@ ratio of messages to it is the same at all sizes. Any other kernel may be called
 such as every tenth iteration; its own calls are then c. A series is taken this way where g is met better than y.
 
 How n goes on depends on what converges. Beyond the values measured of a parameter it may follow the slope that it had
-between them, none, or twice that.
+between them, none, or twice that. Where it changes with the ranks, each of them works on its own block between
+iterations: what crosses one block in an iteration has to cross as many as lie in a row, and n may grow as fast as their
+square root (one-level domain decomposition: Toselli and Widlund 2005, chapter 2).
 """
 
 from __future__ import annotations
@@ -29,8 +31,7 @@ from ranksight.core.metrics import metric
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.plaindata import Stored
 from ranksight.model.quantity import TAIL
-from ranksight.model.series.keyed import Keyed
-from ranksight.model.series.reducing import Series
+from ranksight.model.series.reducing import Keyed, Series
 from ranksight.model.series.reduction import reduce
 from ranksight.model.structure.neighbourfit import Tables
 from ranksight.model.uncertainty import forecast
@@ -45,6 +46,8 @@ CALLS = ("visits", "messages")
 """Metrics that say how often something is called, the better evidence first."""
 EXACT = 1e-9
 """Largest relative error of what is counted."""
+ROOT = 0.5
+"""Fastest growth with the ranks, in logarithms, of iterations that change with them."""
 FEWEST = 4
 """Different numbers of iterations that show what follows them: two decide a line, two agree with it."""
 
@@ -65,11 +68,16 @@ class Iterations(Stored, Keyed):
 
     def count(self, answer: Forecast, rows: Index, points: Array) -> Forecast:
         """The forecast of the iterations (c, k) at `points` (k, m): `rows` (c,) of `answer`, open beyond the runs."""
+        steep = np.abs(self.slopes)
+        if "ranks" in self.parameters:
+            at = self.parameters.index("ranks")
+            steep[:, at] = np.where(steep[:, at] > EXACT, np.fmax(steep[:, at], ROOT), 0.0)
         with np.errstate(divide="ignore", invalid="ignore"):
-            beyond = np.abs(self.slopes) @ np.fmax(np.log(points / self.largest), 0.0).T
-        reach = np.exp(np.hypot(beyond, TAIL * self.scatter[:, None]))
+            more = np.fmax(np.log(points / self.largest), 0.0).T
+            beyond, most = np.abs(self.slopes) @ more, steep @ more
+        reach, rise = (np.exp(np.hypot(each, TAIL * self.scatter[:, None])) for each in (beyond, most))
         one = {name: getattr(answer, name)[rows] for name in ("value", "lower", "upper", "status", "reason", "form")}
-        lower, upper = np.fmin(one["lower"], one["value"] / reach), np.fmax(one["upper"], one["value"] * reach)
+        lower, upper = np.fmin(one["lower"], one["value"] / reach), np.fmax(one["upper"], one["value"] * rise)
         with np.errstate(divide="ignore", invalid="ignore"):
             factor = np.where(upper > lower, upper / lower, 1.0)
         status, reason = forecast.judged_by_width(factor, one["status"], one["reason"])

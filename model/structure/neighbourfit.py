@@ -19,9 +19,9 @@ from ranksight.core.experiment import ALL_RANKS, Experiment, Run
 from ranksight.core.metrics import metric
 from ranksight.model import priors
 from ranksight.model.structure.coefficients import Coefficients
-from ranksight.model.structure.gridlaw import Group, Law, solve
+from ranksight.model.structure.gridlaw import EXACT, SENT, Group, Law, solve
 from ranksight.model.structure.levels import COUNTS
-from ranksight.model.structure.neighbours import TERMS, Neighbours
+from ranksight.model.structure.neighbours import NO_NEIGHBOURS, TERMS, Neighbours
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -128,8 +128,8 @@ def fit_neighbours(
     tables: Tables,
     everywhere: bool = False,
     **settings: Any,
-) -> Neighbours | None:
-    """Find the requirements that follow the number of neighbours; None where the program has no grid, or none does.
+) -> Neighbours:
+    """Find the requirements that follow the number of neighbours, where the program has a grid.
 
     `names` (collection of (kernel, metric)): series to look at; requirements only. `tables` (callable): gives each
     run's table ``kernel``, ``rank`` and one column a metric, or None. `everywhere`: whether means are over the ranks
@@ -138,44 +138,52 @@ def fit_neighbours(
     coefficients.
     """
     if "ranks" not in experiment.parameters:
-        return None
+        return NO_NEIGHBOURS
     grids, measured = grids_of(experiment)
     wanted = {key for key in names if metric(key[1]).kind == "requirement" and metric(key[1]).over_ranks in _ADDED}
     if not grids or not wanted:
-        return None
+        return NO_NEIGHBOURS
     others = tuple(name for name in experiment.parameters if name != "ranks")
     groups = _gather(experiment, wanted, tables, others, everywhere)
     shared = sorted(set.intersection(*(set(group.names) for group in groups.values()))) if groups else []
     if not shared:
-        return None
+        return NO_NEIGHBOURS
     for place, group in groups.items():
         at = {name: row for row, name in enumerate(group.names)}
         groups[place] = Group(group.ranks, shared, group.values[[at[name] for name in shared]])
     laws = [[solve(groups.values(), grid, faced) for faced in (False, True)] for grid in grids]
     fits, faced, residual, same = _followed(laws, shared)
-    rows, columns = np.flatnonzero(fits.any(axis=1)), np.flatnonzero(fits.any(axis=0))
+    either = _undecided(laws, fits & faced)
+    rows = np.flatnonzero(fits.any(axis=1))
     if not len(rows):
-        return None
-    solved = np.stack(
-        [np.where(faced[:, g, None, None], pair[1].solved, pair[0].solved) for g, pair in enumerate(laws)], axis=1
-    )
-    solved = np.where(fits[..., None, None], solved, 0.0)[np.ix_(rows, columns)]
-    points = np.array(list(groups), dtype=np.float64).reshape(len(groups), len(others))
-    owners = [shared[i] for i in rows for _ in range(len(columns) * TERMS)]
-    coefficients, index = Coefficients.distinct(others, points, solved.reshape(-1, len(groups)), owners, **settings)
+        return NO_NEIGHBOURS
+    by_length, by_faces = (np.stack([each[at].solved for each in laws], axis=1) for at in (0, 1))
+    solved = np.where(faced[..., None, None], by_faces, by_length)
+    solved = np.where(fits[..., None, None], solved, 0.0)[rows]
+    # A grid is twice among the hypotheses where it is open whether messages go by faces.
+    columns, twice = np.flatnonzero(fits.any(axis=0)), np.flatnonzero(either.any(axis=0))
     likely = {grid: weight for g, (grid, weight) in enumerate(grids.items()) if g in columns}
+    prior = np.zeros(len(laws))
+    prior[columns] = _priors(likely)
+    weight = fits * np.where(same, 1.0, priors.NEIGHBOURS["unequal"]) * prior
+    constant = either * weight * priors.NEIGHBOURS["constant"]
+    plain = np.where(either[..., None, None], by_length, 0.0)[rows]
+    solved = np.concatenate([solved[:, columns], plain[:, twice]], axis=1)
+    points = np.array(list(groups), dtype=np.float64).reshape(len(groups), len(others))
+    owners = [shared[i] for i in rows for _ in range(solved.shape[1] * TERMS)]
+    coefficients, index = Coefficients.distinct(others, points, solved.reshape(-1, len(groups)), owners, **settings)
     return Neighbours(
         parameters=experiment.parameters,
-        grids=tuple(likely),
+        grids=tuple(list(grids)[g] for g in (*columns, *twice)),
         measured=measured,
         kernels=tuple(shared[i][0] for i in rows),
         metrics=tuple(shared[i][1] for i in rows),
         over_ranks=tuple(metric(shared[i][1]).over_ranks for i in rows),
         coefficients=coefficients,
-        index=index.reshape(len(rows), len(columns), TERMS),
-        weight=(fits * np.where(same, 1.0, priors.NEIGHBOURS["unequal"]))[np.ix_(rows, columns)] * _priors(likely),
-        residual=residual[np.ix_(rows, columns)],
-        faces=faced[np.ix_(rows, columns)],
+        index=index.reshape(len(rows), -1, TERMS),
+        weight=np.concatenate([weight[:, columns], constant[:, twice]], axis=1)[rows],
+        residual=np.concatenate([residual[:, columns], np.zeros((len(residual), len(twice)))], axis=1)[rows],
+        faces=np.concatenate([faced[:, columns], np.zeros((len(faced), len(twice)), dtype=bool)], axis=1)[rows],
     )
 
 
@@ -196,12 +204,22 @@ def _followed(laws: Sequence[Sequence[Law]], names: Sequence[tuple[str, str]]) -
         for name in ("residual", "equal")
     )
     counts = (np.isin(metrics, list(COUNTS)) & (metrics != "messages"))[:, None]
-    faced &= counts & (~plain | (error[1] < error[0]))
+    exact = (np.maximum(*error) == 0) & (metrics == "bytes_sent")[:, None]
+    faced &= counts & (~plain | (error[1] < error[0]) | exact)
     fits = (plain | faced) & allowed
     residual, same = (np.where(faced, *each[::-1]) for each in (error, equal))
     # A grid whose law is exact makes those unlikely that only come near.
     exact = fits & (residual == 0)
     return fits & (exact | ~exact.any(axis=1, keepdims=True)), faced, residual, same
+
+
+def _undecided(laws: Sequence[Sequence[Law]], faced: Mask) -> Mask:
+    """Which of the series (s, g) that follow a law with faces follow that without to rounding as well, and differ
+    beyond the runs: as where one number of ranks alone has neighbours on some side of the grid."""
+    plain, by_faces = (np.stack([each[at].solved[:, 1:] for each in laws], axis=1) for at in (0, 1))
+    exact = np.stack([each[0].follows & (each[0].residual == 0) for each in laws], axis=1)
+    unlike = np.abs(plain - by_faces).max(axis=(2, 3)) > EXACT * np.abs(plain).max(axis=(2, 3))
+    return np.asarray(faced & exact & unlike)
 
 
 _ADDED = ("mean", "max", "sum", "min")
@@ -237,7 +255,7 @@ def _gather(
             wide = np.full((len(kernels), ranks), np.nan)
             wide[code[inside], rank[inside]] = table[name].to_numpy(dtype=np.float64)[inside]
             known = ~np.isnan(wide)
-            if everywhere and metric(name).over_ranks in ("mean", "min"):
+            if everywhere and metric(name).over_ranks in ("mean", "min") and name not in SENT:
                 partial |= {(kernels[at], name) for at in np.flatnonzero(known.any(axis=1) & ~known.all(axis=1))}
             for at in np.flatnonzero(known.any(axis=1)).tolist():
                 if (kernels[at], name) in wanted:

@@ -71,7 +71,7 @@ class Neighbours(Structure):
     @property
     def open(self) -> bool:
         """Whether no run had more than two ranks along a dimension: trees and cubes go between the same ranks then."""
-        return max(self.grid.extents(self.measured[-1])) <= 2
+        return bool(self) and max(self.grid.extents(self.measured[-1])) <= 2
 
     @property
     def exact(self) -> set[tuple[str, str]]:
@@ -79,11 +79,11 @@ class Neighbours(Structure):
         met = ((self.weight > 0) & (self.residual == 0)).any(axis=1)
         return {key for key, yes in zip(self.keys, met, strict=True) if yes}
 
-    def without(self, keys: Collection[tuple[str, str]]) -> Neighbours | None:
-        """The law of all other series; None where there is no other."""
+    def without(self, keys: Collection[tuple[str, str]]) -> Neighbours:
+        """The law of all other series."""
         rows = np.array([key not in keys for key in self.keys])
         if not rows.any():
-            return None
+            return NO_NEIGHBOURS
         names = [tuple(itertools.compress(each, rows)) for each in (self.kernels, self.metrics, self.over_ranks)]
         arrays = {name: getattr(self, name)[rows] for name in ("index", "weight", "residual", "faces")}
         return replace(self, kernels=names[0], metrics=names[1], over_ranks=names[2], **arrays)
@@ -98,7 +98,7 @@ class Neighbours(Structure):
             order = [g for g in np.argsort(-self.weight[row], kind="stable").tolist() if fits[g]]
             grids = [self.grids[g] for g in order if name == "messages" and len(set(self.grids[g].periodic)) == 1]
             if grids:
-                kinds[kernel] = list(dict.fromkeys((grid.dimensions, grid.periodic[0], False) for grid in grids))
+                kinds[kernel] = list(dict.fromkeys(map(_halo_of, grids)))
         return kinds
 
     def predict(self, points: Array) -> Forecast:
@@ -265,6 +265,17 @@ class Neighbours(Structure):
             and bool(((self.index >= 0) & (self.index < len(self.coefficients))).all())
             and bool((self.weight.sum(axis=1) > 0).all())
         )
+
+
+def _halo_of(grid: Cartesian) -> Halo:
+    return grid.dimensions, grid.periodic[0], False, grid.periodic[0] and grid.ring == "peers"
+
+
+_NONE = np.empty((0, 0))
+NO_NEIGHBOURS = Neighbours(
+    (), (), (), (), (), (), Coefficients(np.empty(0)),
+    np.empty((0, 0, TERMS), dtype=np.intp), _NONE, _NONE, np.empty((0, 0), dtype=bool),
+)  # fmt: skip
 
 
 def _listed(numbers: Sequence[int]) -> str:

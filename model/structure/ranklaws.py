@@ -19,7 +19,8 @@ coefficients c of which any order of magnitude is as likely as another, rivals o
 
 so that a term that is hardly there speaks for the others. The answer is the likeliest sum, and the interval has all
 but the unlikely ones: of the rivals, or of the proven sums that are nearly as simple. Counts of few units are met by
-some sum whatever they are; the interval then has that of the function that was searched for as well.
+some sum whatever they are, and what a sum that leaves the largest run out says of more ranks is open; the interval
+then has that of the function that was searched for as well.
 """
 
 from __future__ import annotations
@@ -145,6 +146,9 @@ class RankLaws(Structure):
         )
 
 
+NO_RANK_LAWS = RankLaws((), (), (), (), Coefficients(np.empty(0)), (), (), np.empty(0, dtype=bool))
+
+
 def _is_one(text: str) -> bool:
     """Whether a text is one factor: without blanks, or in brackets that begin and end it."""
     depths = list(itertools.accumulate((sign == "(") - (sign == ")") for sign in text))
@@ -157,26 +161,26 @@ def fit_rank_laws(
     halos: Mapping[str, Collection[Halo]] | None = None,
     called: Called | None = None,
     **settings: Any,
-) -> RankLaws | None:
-    """Find the sums of laws that series, means over all ranks, follow; None where none does, or too few ranks ran.
+) -> RankLaws:
+    """Find the sums of laws that series, means over all ranks, follow; of none where too few ranks ran.
 
     `names` (collection of (kernel, metric)): series to look at. `halos`: kernels whose messages are known to go to each
     neighbour on grids, and of which halos these are. `called`: what traces show of their messages. `**settings`: of
     :func:`ranksight.model.fitting.fit_series.fit_series`, for the coefficients.
     """
     if "ranks" not in series.parameters:
-        return None
+        return NO_RANK_LAWS
     at = series.parameters.index("ranks")
     keys = series.keys
     rows = np.array([row for row, key in enumerate(keys) if key in names], dtype=np.intp)
     ranks = np.unique(series.points[:, at])
     ranks = ranks[(ranks >= 1) & (ranks == np.floor(ranks))].astype(np.int64)
     if not len(ranks) or not len(rows):
-        return None
+        return NO_RANK_LAWS
     places, values = _by_ranks(series, rows, ranks)
     wanted = [keys[row] for row in rows]
     cost, shown, proven = find_costs(values, ranks, np.array([name == "messages" for _, name in wanted]))
-    cost = on_same_sides(cost, wanted, called or Called(), int(ranks.max()))
+    cost, offered = on_same_sides(cost, wanted, called or Called(), int(ranks.max()))
     sizes = places[:, 0] if places.shape[1] == 1 and (places > 0).all() else None
     # How often something is sent says nothing of the size of blocks.
     seen = [sizes if name == "bytes_sent" else None for _, name in wanted]
@@ -185,11 +189,15 @@ def fit_rank_laws(
         for one, sure, row, counted, size in zip(cost, proven, values, shown, seen, strict=True)
     ]
     laws, odds = [sums for sums, _ in each], [weights for _, weights in each]
-    chance = np.array([by_chance(*each, ranks) for each in zip(cost, proven, values, strict=True)])
+    chance = np.array([by_chance(*each, ranks) for each in zip(cost, proven, values, shown, offered, strict=True)])
     scatter = [0.0] * len(rows)
     several = ranks > 1
     values, ranks = values[:, :, several], ranks[several]
-    near = {**(halos or {}), **_near(laws, [keys[row] for row in rows])}
+    by_sums, by_traces = _near(laws, [keys[row] for row in rows]), halos or {}
+    near = {
+        kernel: list(dict.fromkeys([*by_sums.get(kernel, ()), *by_traces.get(kernel, ())]))
+        for kernel in dict.fromkeys([*by_sums, *by_traces])
+    }
     for row, (kernel, name) in enumerate(keys[row] for row in rows):
         if name == "bytes_sent" and kernel in near and not _everywhere(laws[row], values[row], ranks):
             margins, beside = find_margins(values[row], ranks, near[kernel])
@@ -198,7 +206,7 @@ def fit_rank_laws(
                 laws[row], scatter[row], odds[row] = margins, beside, np.ones(len(margins))
     lawful = [row for row, each in enumerate(laws) if each]
     if not lawful:
-        return None
+        return NO_RANK_LAWS
     sums, lawful_keys = [laws[row] for row in lawful], [wanted[row] for row in lawful]
     coefficients, formulas = _with_coefficients(series, places, sums, lawful_keys, **settings)
     kernels, metrics = zip(*lawful_keys, strict=True)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 
 import numpy as np
 
@@ -18,16 +17,17 @@ from ranksight.model import priors
 from ranksight.model.plaindata import rounded
 from ranksight.model.structure.gridlaw import EXACT
 from ranksight.model.structure.halolaws import Found
-from ranksight.model.structure.rankterms import (
-    ENDS,
-    RANK_TERMS,
-    RING_FACE,
-    RINGS,
+from ranksight.model.structure.rankterms import RANK_TERMS, RING_FACE, sums, term_values
+from ranksight.model.structure.sumkinds import (
     cut_edges,
+    fast,
     fewest_partners,
-    in_groups,
-    sums,
-    term_values,
+    grouped,
+    of_sides,
+    one_kind,
+    partner_counts,
+    shown_groups,
+    turned,
 )
 
 FEWEST = 3
@@ -44,8 +44,6 @@ RIVALS = 12
 """Sums that are kept of a series at most, different ones at :data:`SHOWN`."""
 SHOWN = (12, 16, 24, 27, 32, 48, 64, 100, 125, 256, 512)
 """Numbers of ranks at which sums are compared."""
-FAST = 3.0
-"""Growth of a term from 64 to 4,096 ranks above that of a tree's steps."""
 MOST = 2.0**53
 """Totals up to which they are whole numbers to rounding."""
 RARELY = 0.05
@@ -94,12 +92,12 @@ def find_costs(values: Array, ranks: Ints, calls: Mask) -> tuple[Array, Mask, Ma
                 shown[s[:, None], g[:, None], at] = full
                 np.logical_and.at(proven, (s[:, None], at), solver.proves[np.arange(len(at)), ways])
                 # Few kernels work in groups.
-                usual = costs[:, ~_in_groups()[at]]
+                usual = costs[:, ~grouped()[at]]
                 simple[s, g] = np.fmin(simple[s, g], usual.min(axis=1, initial=np.inf))
     met = np.where(decided[..., None], cost, 0.0).sum(axis=1) / np.maximum(decided.sum(axis=1), 1)[:, None]
     met[~decided.any(axis=1)] = np.inf
     # Who sends to each of many ranks is rare, and a tree is usual.
-    met += -priors.RARE_TERM * np.outer(calls, [any(_fast()[list(one)]) for one in every])
+    met += -priors.RARE_TERM * np.outer(calls, [any(fast()[list(one)]) for one in every])
     return met, shown, proven
 
 
@@ -112,10 +110,12 @@ class Called:
     partners: Mapping[str, float] = field(default_factory=dict)  # mean number of ranks that a rank sends to there
     along: Mapping[str, frozenset[str]] = field(default_factory=dict)  # the sides of a grid of those that send by some
     groups: Mapping[str, int] = field(default_factory=dict)  # ranks of the groups that communicators show
+    lines: Mapping[str, frozenset[str]] = field(default_factory=dict)  # sides of a grid that communicators lie along
 
 
-def on_same_sides(cost: Array, keys: Sequence[tuple[str, str]], called: Called, most: int = 1) -> Array:
-    """Costs (s, h) of the sums with what is known of the sides that series may go by.
+def on_same_sides(cost: Array, keys: Sequence[tuple[str, str]], called: Called, most: int = 1) -> tuple[Array, Mask]:
+    """Costs (s, h) of the sums with what is known of the sides that series may go by, and which of them (s, h) these
+    leave, where communicators show them.
 
     No messages go to more neighbours than a rank has partners. What is sent within or between groups of ranks goes by
     these, where a sum of them meets it. Groups without a communicator of their own, as where the first rank of each
@@ -123,87 +123,43 @@ def on_same_sides(cost: Array, keys: Sequence[tuple[str, str]], called: Called, 
 
     Bytes go by the sides of the process grid along which the kernel's messages go: faces of a plane are the same at 2,
     4 and 8 ranks, and no constant. They go by none where these are collective operations of all ranks. Messages and
-    bytes of a kernel that sends along some sides of a grid alone go by these.
+    bytes of a kernel that sends along some sides of a grid alone go by these. So does, where a sum meets it, what is
+    sent in communicators that have as many ranks as a side.
     """
     terms, every = list(RANK_TERMS.values()), sums()
     sides = [{terms[term].sides for term in one} - {""} for one in every]
-    adjusted = cost.copy()
+    adjusted, offered = cost.copy(), np.ones(cost.shape, dtype=bool)
     fewest = fewest_partners(called.ranks)
     needed = np.array([max(fewest[term] for term in one) for one in every])
     for row, (kernel, name) in enumerate(keys):
         adjusted[row, needed > (1 + NEAR) * called.partners.get(kernel, np.inf)] = np.inf
-        of_groups = _in_groups()
+        of_groups = grouped()
         if kernel in called.groups:
-            adjusted[row, of_groups & ~_in_groups(called.groups[kernel])] = np.inf
+            adjusted[row, of_groups & ~grouped(called.groups[kernel])] = np.inf
             if np.isfinite(adjusted[row, of_groups]).any():
-                adjusted[row] -= np.log(priors.FOREIGN_GRID) * ~of_groups
+                offered[row] = of_groups
         else:
-            shown = _shown_groups(most) & (kernel not in called.together)
+            shown = shown_groups(most) & (kernel not in called.together)
             # How many ranks a group has is one more number that meets the counts.
             adjusted[row, of_groups] += np.where(shown, priors.RANK_SUMS["term"], np.inf)[of_groups]
         if kernel not in called.along:
-            adjusted[row, _of_sides((RING_FACE,))[1] | _turned()] = np.inf
+            adjusted[row, of_sides((RING_FACE,))[1] | turned()] = np.inf
         if kernel in called.together:
             adjusted[row, [bool(each) for each in sides]] = np.inf
         elif along := called.along.get(kernel):
             lines = np.array([bool(each) and each <= along for each in sides])
-            adjusted[row, ~(lines & (_partners() if name == "messages" else _one_kind()))] = np.inf
+            adjusted[row, ~(lines & (partner_counts() if name == "messages" else one_kind()))] = np.inf
+        elif along := called.lines.get(kernel):
+            lines = np.array([bool(each) and each <= along for each in sides])
+            if np.isfinite(adjusted[row, lines]).any():
+                offered[row] = lines
         elif name != "messages" and (kernel, "messages") in keys:
             calls = cost[keys.index((kernel, "messages"))]
             near = np.flatnonzero(calls <= calls.min() + NEARLY) if np.isfinite(calls.min()) else ()
             shared = set().union(*(sides[h] for h in near)) if all(sides[h] for h in near) else set()
             foreign = np.array([bool(shared) and not (each and each <= shared) for each in sides])
             adjusted[row] -= np.log(priors.FOREIGN_GRID) * foreign
-    return adjusted
-
-
-@lru_cache(maxsize=1)
-def _fast() -> Mask:
-    """Terms (t,) that grow with the ranks faster than a tree's steps do."""
-    first, last = term_values(np.array([64, 4096])).T
-    return np.asarray(last > FAST * first)
-
-
-@lru_cache(maxsize=8)
-def _in_groups(group: int | None = None) -> Mask:
-    """Sums (h,) of terms of groups of ranks; with `group`, of groups of that many alone."""
-    of_terms = np.array([in_groups(name) for name in RANK_TERMS])
-    members = [set(of_terms[list(one)].tolist()) - {0} for one in sums()]
-    return np.array([bool(each) and (group is None or each == {group}) for each in members])
-
-
-@lru_cache(maxsize=8)
-def _shown_groups(most: int) -> Mask:
-    """Sums (h,) of a single term of groups of fewer than `most` ranks."""
-    groups = [in_groups(name) for name in RANK_TERMS]
-    return np.array([len(one) == 1 and 0 < groups[one[0]] < most for one in sums()])
-
-
-@lru_cache(maxsize=8)
-def _of_sides(texts: tuple[str, ...]) -> tuple[Mask, Mask]:
-    """Sums (h,) all of whose terms are these of a single side, and those that have any of them."""
-    names = {text.format(name) for text in texts for name in "xyz"}
-    of_sides = np.array([term.dimensions > 1 and term.text in names for term in RANK_TERMS.values()])
-    members = [of_sides[list(one)] for one in sums()]
-    return np.array([bool(each.all()) for each in members]), np.array([bool(each.any()) for each in members])
-
-
-@lru_cache(maxsize=1)
-def _turned() -> Mask:
-    """Sums (h,) of terms of a grid whose lines are turned."""
-    of_terms = np.array([term.turned for term in RANK_TERMS.values()])
-    return np.array([bool(of_terms[list(one)].any()) for one in sums()])
-
-
-def _partners() -> Mask:
-    """Sums (h,) of numbers of partners along single sides: on lines that end or are rings, all of a line, or a tree."""
-    return _of_sides((ENDS[0], RINGS[0], "{0} - 1", "ceil(log2({0}))"))[0]
-
-
-def _one_kind() -> Mask:
-    """Sums (h,) all of whose terms are of lines that end, all of rings, or none of either."""
-    ends, rings = _of_sides(ENDS), _of_sides(RINGS)
-    return np.asarray(ends[0] | rings[0] | ~(ends[1] | rings[1]))
+    return adjusted - np.log(priors.FOREIGN_GRID) * ~offered, offered
 
 
 def different(
@@ -250,18 +206,28 @@ def _of_blocks(one: tuple[int, ...], coefficients: Array, sizes: Array) -> bool:
     return bool((np.abs(powers - edges) <= WHOLE).all())
 
 
-def by_chance(cost: Array, proven: Mask, values: Array, ranks: Ints) -> bool:
-    """Whether some sum would have met the values (g, n) whatever they are.
+def by_chance(cost: Array, proven: Mask, values: Array, counted: Mask, offered: Mask, ranks: Ints) -> bool:
+    """Whether some sum would have met the values (g, n) whatever they are, or the simplest leaves the largest run out,
+    and with it what more ranks may do.
+
+    `counted` (g, h, n): ranks that are not left out of each sum. `offered` (h,): the sums that are looked at.
 
     Totals over ranks are multiples of a unit. A value that is met beyond those that decide the coefficients is one of
     as many as there are units in the largest total, and every sum of so many terms, of costs (h,), tries it.
     """
     least = int(np.argmin(cost))
-    if not np.isfinite(cost[least]) or proven[least]:
+    if not np.isfinite(cost[least]):
+        return False
+    decided = _decided(values, ranks)
+    known = np.isfinite(values[decided])
+    last = known.shape[1] - 1 - known[:, ::-1].argmax(axis=1)
+    if not np.take_along_axis(counted[decided, least], last[:, None], axis=1).all():
+        return True
+    if proven[least]:
         return False
     size = len(sums()[least])
     rate = 1.0
-    for row in values[_decided(values, ranks)]:
+    for row in values[decided]:
         known = np.isfinite(row)
         totals = (row * ranks)[known]
         whole = totals.max() < MOST and np.abs(totals - np.round(totals)).max() <= EXACT * totals.max()
@@ -269,7 +235,8 @@ def by_chance(cost: Array, proven: Mask, values: Array, ranks: Ints) -> bool:
         # What repeats says that one side decides, and nothing of how.
         more = max(len(np.unique(rounded(row[known], 9))) - size, 0)
         rate = min(rate, max(unit / totals.max(), EXACT) ** more)
-    return bool(rate * sum(len(one) == size for one in sums()) > RARELY)
+    tried = sum(len(one) == size for one in itertools.compress(sums(), offered))
+    return bool(rate * max(tried, 1) > RARELY)
 
 
 def _decided(values: Array, ranks: Ints) -> Mask:

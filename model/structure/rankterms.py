@@ -4,7 +4,8 @@ A term is a mean over the ranks of what one kind of communication does: its tota
 is a sum of such kinds, so its coefficients are never negative. With x >= y >= z the sides of a process grid as
 ``MPI_Dims_create`` gives them, those of lines of the grid are multilinear in the sides: a row has x - 1 ranks besides
 the one that sends. A binomial tree has as many steps as a rank's number has bits set, ones(ranks) over all of them;
-recursive doubling leaves ranks out beyond the largest power of two, 2^floor(log2(ranks)) (Thakur et al. 2005). Rows
+recursive doubling and halving leave ranks out beyond the largest power of two, 2^floor(log2(ranks)) (Thakur et al.
+2005), and have a partner for each step. Rows
 that sum parts of a vector by recursive doubling, and then transpose it, send 1 + log2(x) parts of 1/x (Hendrickson,
 Leland and Plimpton 1995; the conjugate gradient of the NAS benchmarks). On lines that are coarsened by two half of the
 ranks are at work from level to level (Briggs et al. 2000). Blocks dealt out in turn along both sides meet those of the
@@ -28,8 +29,9 @@ from ranksight.core.arrays import Array, Ints
 from ranksight.core.dims import dims_create
 
 Sides = tuple[int, ...]
-Halo = tuple[int, bool, bool]
-"""Dimensions of a process grid, whether it is periodic, and whether messages go across edges and corners too."""
+Halo = tuple[int, bool, bool, bool]
+"""Dimensions of a process grid, whether it is periodic, whether messages go across edges and corners too, and whether a
+rank sends once to a neighbour that it meets both ways."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +95,8 @@ def in_groups(name: str) -> int:
 
 
 def _grouped(group: int) -> list[RankTerm]:
-    """What the first ranks of groups do: each, all but one, and by the steps of a tree between them."""
+    """What the first ranks of groups do: each, all but one, by the steps of a tree between them, each for each other,
+    and for itself too; and what the others do, or hand over of their shares."""
     leaders = f"ceil(ranks / {group})"
     most = 2 if group <= SMALL else 1
 
@@ -105,8 +108,14 @@ def _grouped(group: int) -> list[RankTerm]:
         RankTerm(1, f"({leaders} - 1) / ranks", lambda s: (number(s) - 1) / s[0], most),
         RankTerm(1, f"{leaders} ceil(log2({leaders})) / ranks", lambda s: number(s) * steps(number(s)) / s[0], 1),
         RankTerm(1, f"{leaders} ({leaders} - 1) / ranks", lambda s: number(s) * (number(s) - 1) / s[0], 1),
+        RankTerm(1, f"{leaders} {leaders} / ranks", lambda s: number(s) ** 2 / s[0], most),
         RankTerm(1, f"1 - {leaders} / ranks", lambda s: 1 - number(s) / s[0], most),
+        RankTerm(1, f"(1 - {leaders} / ranks) / ranks", lambda s: (1 - number(s) / s[0]) / s[0], 1),
     ]
+
+
+HALVING = "(2^floor(log2(ranks)) - 1) / ranks"
+"""Parts of a vector that recursive halving sends, a half of what is left in each step."""
 
 
 @lru_cache(maxsize=4096)
@@ -135,10 +144,11 @@ def _chain() -> list[RankTerm]:
             lambda s: doublings(s[0]) * (1 << doublings(s[0])) / s[0],
         ),
         RankTerm(1, "sum_k(ceil(ranks / 2^k) - 1) / ranks", lambda s: coarsened(s[0]) / s[0]),
+        RankTerm(1, HALVING, lambda s: ((1 << doublings(s[0])) - 1) / s[0]),
     ]  # fmt: skip
 
 
-_ALL_AROUND: dict[tuple[int, bool], str] = {
+ALL_AROUND: dict[tuple[int, bool], str] = {
     (d, periodic): f"{3**d} - " + " ".join(f"(3 - 2 [{name} > 1])" for name in "xyz"[:d])
     if periodic
     else " ".join(f"(3 - 2/{name})" for name in "xyz"[:d]) + " - 1"
@@ -169,8 +179,8 @@ def _grid(d: int) -> list[RankTerm]:
         total("[{0} > 1] {0} / ranks", lambda s, p: (s > 1) * s / p),
         total("({0} - 1)", lambda s, p: s - 1.0),
         total("ceil(log2({0}))", lambda s, p: float(steps(s))),
-        RankTerm(d, _ALL_AROUND[d, False], lambda s: prod(3 - 2 / side for side in s) - 1.0),
-        RankTerm(d, _ALL_AROUND[d, True], lambda s: float(3**d - prod(1 if side > 1 else 3 for side in s))),
+        RankTerm(d, ALL_AROUND[d, False], lambda s: prod(3 - 2 / side for side in s) - 1.0),
+        RankTerm(d, ALL_AROUND[d, True], lambda s: float(3**d - prod(1 if side > 1 else 3 for side in s))),
     ]
     single: list[tuple[str, Callable[[int, int], float], int]] = [
         ("1/{0}", lambda s, p: 1 / s, 2),
@@ -231,7 +241,7 @@ AT_ONCE = {True: ("rising",), False: (CORNERS,)}
 """All neighbours at once, those across edges and corners too: what rising sides send on a periodic grid (True)."""
 
 
-def _halo(d: int, periodic: bool, order: str) -> list[RankTerm]:
+def _halo(d: int, periodic: bool, order: str, once: bool) -> list[RankTerm]:
     """Terms of a halo: faces of a block without a margin, with a margin along one side, along two."""
 
     def around(s: Sides) -> Array:
@@ -257,11 +267,11 @@ def _halo(d: int, periodic: bool, order: str) -> list[RankTerm]:
             for other, length in enumerate(ways):
                 if other != at:
                     face = np.convolve(face, [1 / length, 1.0 if not order or other < at else 0.0])
-            shares += (1.0 if periodic else 1 - 1 / side) * face
+            shares += (1.0 if periodic and not (once and side == 2) else 1 - 1 / side) * face
         return shares
 
     how = f" {order}" if order == CORNERS else f" by {order} sides" if order else ""
-    kind = f"{'periodic ' if periodic else ''}halo{how}"
+    kind = f"{'periodic ' if periodic else ''}halo{how}{', once to each' if once else ''}"
     margins = ("faces", "faces with a margin", "faces with two margins")[:d]
 
     def one(s: Sides, at: int) -> float:
@@ -271,8 +281,11 @@ def _halo(d: int, periodic: bool, order: str) -> list[RankTerm]:
 
 
 _HALOS: dict[Halo, list[list[RankTerm]]] = {
-    (d, periodic, around): [_halo(d, periodic, order) for order in (AT_ONCE[periodic] if around else IN_TURN)]
-    for d, periodic, around in itertools.product((2, 3), (True, False), (False, True))
+    (d, periodic, around, once): [
+        _halo(d, periodic, order, once) for order in (AT_ONCE[periodic] if around else IN_TURN)
+    ]
+    for d, periodic, around, once in itertools.product((2, 3), (True, False), (False, True), (False, True))
+    if not once or (periodic and not around)
 }
 _EVERY = (
     *_chain(),
@@ -287,37 +300,11 @@ RANK_TERMS = {term.name: term for term in _EVERY}
 HALOS = {kind: tuple(tuple(term.name for term in way) for way in ways) for kind, ways in _HALOS.items()}
 """Names of the terms of each halo, by its kind."""
 SENT_TO: dict[str, Halo] = {
-    f"({' + '.join(text.format(name) for name in 'xyz'[:d])} on a {d}-d grid)": (d, periodic, False)
+    f"({' + '.join(text.format(name) for name in 'xyz'[:d])} on a {d}-d grid)": (d, periodic, False, False)
     for d in (2, 3)
     for text, periodic in (("[{0} > 1]", True), ("(1 - 1/{0})", False))
-} | {f"({text} on a {d}-d grid)": (d, periodic, True) for (d, periodic), text in _ALL_AROUND.items()}
+} | {f"({text} on a {d}-d grid)": (d, periodic, True, False) for (d, periodic), text in ALL_AROUND.items()}
 """Terms of messages that go to each neighbour on a grid, and its kind."""
-
-
-@lru_cache(maxsize=1)
-def cut_edges() -> Array:
-    """Of how many edges of a block each term (t,) is a product: k where it falls as the k-th power of all sides.
-
-    NaN in one dimension, where the ranks cut unknown sides.
-    """
-    near, far = 2**10, 2**20
-    powers = []
-    for term in RANK_TERMS.values():
-        first, last = (term.value((side,) * term.dimensions) for side in (near, far))
-        falls = term.dimensions > 1 and first > 0 and last > 0
-        powers.append(np.log(first / last) / np.log(far / near) if falls else np.nan)
-    return np.array(powers)
-
-
-def fewest_partners(ranks: int) -> Array:
-    """Mean number (t,) of ranks that a rank on the grid of each term of :data:`SENT_TO` sends to at least: one way, as
-    waves go, on a domain that ends; zero for other terms."""
-    fewest = []
-    for name, term in RANK_TERMS.items():
-        sides = dims_create(ranks, term.dimensions)
-        around = prod(3 - 2 / side for side in sides) - 1 if term.text in _ALL_AROUND.values() else 0.0
-        fewest.append(max(around / 2, sum(1 - 1 / side for side in sides)) if name in SENT_TO else 0.0)
-    return np.array(fewest)
 
 
 @lru_cache(maxsize=4096)

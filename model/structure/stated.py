@@ -41,8 +41,8 @@ class Stated(Stored):
     trained: Array  # (m, 2): smallest and largest value measured of each parameter
 
     @classmethod
-    def read(cls, texts_given: Sequence[str], parameters: tuple[str, ...], points: Array) -> Stated | None:
-        """Read ``KERNEL=FORMULA``; None where none is given.
+    def read(cls, texts_given: Sequence[str], parameters: tuple[str, ...], points: Array) -> Stated:
+        """Read ``KERNEL=FORMULA``.
 
         Raises InputError when a formula cannot be read, names ranks or what is not a parameter, or is not positive
         where measured.
@@ -56,7 +56,7 @@ class Stated(Stored):
                 )
             texts[kernel.strip()] = text.strip()
         if not texts:
-            return None
+            return NOTHING_STATED
         stated = cls(parameters, texts, np.stack([points.min(axis=0), points.max(axis=0)], axis=1))
         for kernel in texts:
             stated.growth(kernel, points)
@@ -108,8 +108,10 @@ class Stated(Stored):
         owners = [self.kernel_of(name) for name in names]
         for kernel in self.texts:
             if kernel not in owners:
-                sends = ", ".join(dict.fromkeys(name.rpartition(BETWEEN)[0] or name for name in names))
-                remedy = f"kernels that send: {sends or 'none was traced'}"
+                parts = [name.rpartition(BETWEEN)[::2] for name in names]
+                kernels = ", ".join(dict.fromkeys(sender or name for sender, name in parts)) or "none was traced"
+                operations = ", ".join(dict.fromkeys(name for sender, name in parts if sender))
+                remedy = f"kernels that send: {kernels}" + (f"; operations: {operations}" if operations else "")
                 raise InputError(f"no messages of {kernel!r} were measured", remedy)
         for owner, row in zip(owners, values, strict=True):
             if owner is not None:
@@ -137,10 +139,14 @@ class Stated(Stored):
     def remark(self, points: Array) -> list[str]:
         """The notes on points (k, m) beyond the measured range."""
         return [
-            f"{kernel} sends as {text} grows, as stated, beyond what was measured"
+            f"bytes of {kernel}, as stated, beyond what was measured: "
+            + (f"they grow like {text}" if self._formulas[kernel].names else "they stay as they are")
             for kernel, text in self.texts.items()
             if (self.reference(kernel, points) != points).any()
         ]
 
     def _fits(self) -> bool:
         return self.trained.shape == (len(self.parameters), 2) and bool(np.isfinite(self.trained).all())
+
+
+NOTHING_STATED = Stated((), {}, np.empty((0, 2)))

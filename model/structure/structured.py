@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +11,9 @@ import numpy as np
 from ranksight.comm.costs.collective import OPERATIONS, operation_name
 from ranksight.comm.costs.pointtopoint import SENDS
 from ranksight.core.arrays import Array
+from ranksight.core.dims import dims_create
 from ranksight.core.experiment import Experiment, Run
+from ranksight.core.metrics import metric
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.fitting.varied import fit_varied
 from ranksight.model.plaindata import rounded
@@ -26,8 +29,8 @@ from ranksight.model.structure.loops import find_iterations
 from ranksight.model.structure.neighbourfit import Tables, dimensions_of, fit_neighbours, grids_of
 from ranksight.model.structure.ranklaws import fit_rank_laws
 from ranksight.model.structure.ranksums import Called
-from ranksight.model.structure.rankterms import GROUPS
-from ranksight.model.structure.stated import BETWEEN, Stated
+from ranksight.model.structure.rankterms import GROUPS, side_name
+from ranksight.model.structure.stated import BETWEEN, NOTHING_STATED, Stated
 from ranksight.model.structure.unserved import find_unserved
 
 WORK = COUNTS - SENT - {"visits", "peers"}
@@ -41,7 +44,7 @@ def structured(
     series: Series,
     fitted: Fitted,
     tables: Tables,
-    stated: Stated | None = None,
+    stated: Stated = NOTHING_STATED,
     everywhere: bool = False,
     **settings: Any,
 ) -> Functions:
@@ -50,6 +53,10 @@ def structured(
 
     For `tables` and `everywhere` see :func:`ranksight.model.structure.neighbourfit.fit_neighbours`.
     """
+    if not any(metric(name).kind == "requirement" for name in set(series.metrics)):
+        # Grids, blocks, loops and caches decide counts; times alone may begin late, or be of two levels.
+        each = {name: value for name, value in settings.items() if name not in ("jobs", "dask")}
+        return Functions(fitted, fit_levels(series, **each), stated=stated, late=fit_late(series))
     whole = _structured(experiment, series, fitted, tables, stated, everywhere, **settings)
     missed = _missed(whole, series)
     exact = {key for key, error in zip(series.keys, missed.tolist(), strict=True) if error <= EXACT}
@@ -58,7 +65,9 @@ def structured(
         return whole
     part = iterations.per_call(series)
     tables = iterations.tables(tables, series)
-    per_call = _structured(experiment, part, fit_varied(part, **settings), tables, None, everywhere, **settings)
+    per_call = _structured(
+        experiment, part, fit_varied(part, **settings), tables, NOTHING_STATED, everywhere, **settings
+    )
     rows = np.array([series.rows[key] for key in iterations.keys], dtype=np.intp)
     of_call = _missed(per_call, part)
     better = of_call < BETTER * np.maximum(missed[rows], EXACT)
@@ -77,7 +86,7 @@ def _missed(functions: Functions, series: Series) -> Array:
     values = reduce(series.values, "median", axis=2)
     errors = [_relative(functions.fitted.at_training(series.points), values)]
     for law in (functions.laws, functions.neighbours):
-        if law is not None:
+        if law:
             rows = np.array([series.rows[key] for key in law.keys], dtype=np.intp)
             errors.append(np.full(len(series), np.inf))
             errors[-1][rows] = _relative(law.predict(series.points).value, values[rows])
@@ -97,7 +106,7 @@ def _structured(
     series: Series,
     fitted: Fitted,
     tables: Tables,
-    stated: Stated | None,
+    stated: Stated,
     everywhere: bool,
     **settings: Any,
 ) -> Functions:
@@ -110,27 +119,32 @@ def _structured(
     called = collective(experiment)
     near = {key for key in names if key[1] not in SENT or key[0] not in called}
     law = fit_neighbours(experiment, near, tables, everywhere, **each)
-    if law is not None:
-        law = law.without(exact_keys(series, fitted) - law.exact)
-    lawful = set(law.keys) if law is not None else set()
-    decided = set() if law is None or law.open else law.exact
+    functional = exact_keys(series, fitted)
+    law = law.without(functional - law.exact)
+    lawful, decided = set(law.keys), set() if law.open else law.exact
     sent = {key for key in names - decided if key[1] in SENT}
     together = frozenset(kernel for kernel, whole in called.items() if whole)
     traced, number, irregular, uneven = partners(experiment)
     grids = grids_of(experiment)[0] if "ranks" in experiment.parameters else ()
-    shown = Called(together, traced, number, sides_along(experiment, grids), groups_of(experiment))
-    laws = fit_rank_laws(series, sent, None if law is None else law.halos, shown, **each)
+    sizes = communicators(experiment) if "ranks" in experiment.parameters else {}
+    shown = Called(together, traced, number, sides_along(experiment, grids), groups_of(sizes), lines_of(sizes))
+    laws = fit_rank_laws(series, sent, law.halos if law else None, shown, **each)
     minor = tuple(key for key in find_minor(series) if key not in lawful)
-    met = (set() if law is None else law.exact) | (set() if laws is None else set(laws.keys))
+    met = law.exact | set(laws.keys)
     loose = ((unruled(experiment) | set(shown.along)) - irregular) | uneven
-    scattered = tuple(key for key in keys if key[1] in SENT and key[0] in irregular)
+    # Partners on a grid are regular, whatever decides how much they get, where few of the others are partners.
+    gridded = {kernel for kernel, name in law.exact if name == "messages"} & irregular
+    gridded = {kernel for kernel in gridded if number[kernel] < traced - 1}
+    if laws and gridded:
+        laws = replace(laws, chance=laws.chance | np.isin(laws.kernels, list(gridded)))
+    scattered = tuple(key for key in keys if key[1] in SENT and key[0] in irregular - gridded)
     unmet = tuple(key for key in keys if key[1] in SENT and key[0] in loose and key not in met)
     levels, unserved = fit_levels(series, **each), find_unserved(series)
     scattered_work = tuple(key for key in keys if key[1] in WORK and key[0] in irregular)
     faces = one_sided(experiment, grids) if everywhere and grids else set()
     sided = tuple(key for key in keys if key[1] in WORK and key[0] in faces and key not in met)
     most, late = traced if scattered or unmet or scattered_work or sided else 1, fit_late(series)
-    blocks = find_blocks(series, near, dimensions_of(experiment) or DIMENSIONS)
+    blocks = find_blocks(series, near - functional, dimensions_of(experiment) or DIMENSIONS)
     unmet += scattered_work
     return Functions(
         fitted, levels, law, minor, stated, unserved, laws, scattered, unmet, most, late, blocks, sided=sided
@@ -153,6 +167,8 @@ def collective(experiment: Experiment) -> dict[str, bool]:
     return {key: yes for key, yes in whole.items() if key not in sending}
 
 
+MANY_RUNS = 2
+"""Numbers of ranks above which communicators show the side of a grid that they lie along."""
 MANY = 6
 """Pairs of ranks that show whether their messages have few lengths."""
 UNLIKE = 0.75
@@ -160,22 +176,43 @@ UNLIKE = 0.75
 blocks have few lengths, also where sides do not divide evenly."""
 
 
-def groups_of(experiment: Experiment) -> dict[str, int]:
-    """Ranks of the groups in which, or between the first of which, kernels and operations of kernels communicate: their
-    communicators had min(ranks, group) or ceil(ranks / group) ranks in all runs, and less than all in some."""
+def communicators(experiment: Experiment) -> dict[str, dict[int, set[int]]]:
+    """Ranks of the communicators of kernels, and of operations of kernels, by the number of ranks of a run."""
     sizes: dict[str, dict[int, set[int]]] = {}
     for run, table in experiment.tables("messages", runs=_with_ranks(experiment)):
         for (kernel, operation), part in table.groupby(["kernel", "operation"], observed=True)["comm_size"]:
             for key in (str(kernel), f"{kernel}{BETWEEN}{operation}"):
                 sizes.setdefault(key, {}).setdefault(int(run.configuration["ranks"]), set()).update(part.astype(int))
+    return {key: of_runs for key, of_runs in sizes.items() if any(max(each) < p for p, each in of_runs.items())}
+
+
+def groups_of(sizes: Mapping[str, Mapping[int, set[int]]]) -> dict[str, int]:
+    """Ranks of the groups in which, or between the first of which, kernels and operations of kernels communicate: their
+    communicators (:func:`communicators`) had min(ranks, group) or ceil(ranks / group) ranks in all runs."""
     groups: dict[str, int] = {}
     for key, of_runs in sizes.items():
         for group in GROUPS:
             within = all(each <= {min(p, group), p % group or group} for p, each in of_runs.items())
             between = all(each == {-(-p // group)} for p, each in of_runs.items())
-            if (within or between) and any(max(each) < p for p, each in of_runs.items()):
+            if within or between:
                 groups[key] = group
     return groups
+
+
+def lines_of(sizes: Mapping[str, Mapping[int, set[int]]]) -> dict[str, frozenset[str]]:
+    """Sides of a process grid that the communicators (:func:`communicators`) of kernels and operations of kernels have
+    as many ranks as, in all runs: those of rows, or of columns."""
+    lines: dict[str, frozenset[str]] = {}
+    for key, of_runs in sizes.items():
+        sides = [
+            side_name("xyz"[at], d, False)
+            for d in DIMENSIONS
+            for at in range(d)
+            if all(each == {dims_create(p, d)[at]} for p, each in of_runs.items())
+        ]
+        if sides and len(of_runs) > MANY_RUNS:
+            lines[key] = frozenset(sides)
+    return lines
 
 
 def partners(experiment: Experiment) -> tuple[int, dict[str, float], set[str], set[str]]:

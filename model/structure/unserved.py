@@ -21,8 +21,7 @@ import numpy as np
 from ranksight.core.arrays import Array
 from ranksight.core.experiment import WHOLE
 from ranksight.model.plaindata import Stored
-from ranksight.model.series.keyed import Keyed
-from ranksight.model.series.reducing import Series
+from ranksight.model.series.reducing import Keyed, Series
 from ranksight.model.series.reduction import reduce
 from ranksight.model.structure.levels import SERVED, whole_of
 from ranksight.model.uncertainty import forecast
@@ -46,7 +45,7 @@ class Unserved(Stored, Keyed):
     metrics: tuple[str, ...]
     sources: tuple[str, ...]  # the metric of the same kernel whose loads may move there; empty where none was counted
     most: Array  # (u,): largest loads (or stores) of the kernel at any configuration; NaN where they were not counted
-    memory: tuple[str, float] | None = None  # the metric that gives the program's memory, and the largest measured
+    memory: tuple[str, float] = ("", 0.0)  # the metric that gives the program's memory, and the largest measured
 
     def opened(
         self,
@@ -70,7 +69,7 @@ class Unserved(Stored, Keyed):
         at = np.array([rows.get(key, -1) for key in wholes], dtype=np.intp)
         with np.errstate(invalid="ignore"):
             closed = (at >= 0)[:, None] & (answer.value[at] <= (1 + LARGER) * self.most[:, None])
-            if self.memory is not None and (WHOLE, self.memory[0]) in rows:
+            if (WHOLE, self.memory[0]) in rows:
                 row = rows[WHOLE, self.memory[0]]
                 closed |= (answer.status[row] == forecast.OK) & (answer.value[row] <= (1 + LARGER) * self.memory[1])
         where = beyond.any(axis=2) & ~closed
@@ -98,8 +97,11 @@ class Unserved(Stored, Keyed):
         return same and self.most.ndim == 1 and set(self.metrics) <= SERVED
 
 
-def find_unserved(series: Series) -> Unserved | None:
-    """The levels that served nothing, or next to nothing, at any configuration of `series`; None where each did.
+ALL_SERVED = Unserved((), (), (), np.empty(0))
+
+
+def find_unserved(series: Series) -> Unserved:
+    """The levels that served nothing, or next to nothing, at any configuration of `series`.
 
     Where loads were not counted, only a count of zero is nothing. Sampled counts are not looked at: no sample is not
     nothing, and what it may be is predicted with them.
@@ -108,7 +110,7 @@ def find_unserved(series: Series) -> Unserved | None:
     sampled = series.sampled
     levels = [(key, i) for key, i in rows.items() if key[1] in SERVED and not sampled[i]]
     if not levels:
-        return None
+        return ALL_SERVED
     values = reduce(series.values, "median", axis=2)
     none = np.full(values.shape[1], np.nan)
 
@@ -133,11 +135,11 @@ def find_unserved(series: Series) -> Unserved | None:
         sources.append((serving or before[:1] or [""])[-1])
         most.append(np.nan if np.isnan(every).all() else float(np.nanmax(every)))
     if not keys:
-        return None
-    memory = None
+        return ALL_SERVED
+    memory = ("", 0.0)
     for name in MEMORY:
         used = of(WHOLE, name)
-        if memory is None and np.isfinite(used).any():
+        if not memory[0] and np.isfinite(used).any():
             memory = (name, float(np.nanmax(used)))
     kernels, metrics = zip(*keys, strict=True)
     return Unserved(tuple(kernels), tuple(metrics), tuple(sources), np.array(most), memory)

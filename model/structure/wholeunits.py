@@ -37,7 +37,7 @@ UNEVEN = 1.05
 
 @dataclass(frozen=True)
 class WholeUnits(Stored):
-    """What the work of a program consists of.
+    """What the work of a program consists of; false where nobody says that it comes in units (:data:`NO_UNITS`).
 
     `name`: such as ``elements``. `text`: their number as a formula in the parameters, such as ``6*size^2``.
     """
@@ -55,6 +55,9 @@ class WholeUnits(Stored):
         units = cls(name.strip(), text.strip()) if equals else cls("units", given.strip())
         units.check(parameters)
         return units
+
+    def __bool__(self) -> bool:
+        return bool(self.text)
 
     def check(self, parameters: Sequence[str]) -> None:
         """Raise InputError where the formula does not suit the parameters."""
@@ -77,6 +80,8 @@ class WholeUnits(Stored):
 
     def unevenness(self, points: Array, parameters: Sequence[str]) -> Array:
         """Units of the busiest rank over the mean, 1 where the ranks divide them."""
+        if not self:
+            return np.ones(len(points))
         most = self.busiest(points, parameters)
         return np.asarray(most * _ranks(points, parameters) / self.count(points, parameters))
 
@@ -119,18 +124,26 @@ class WholeUnits(Stored):
         )
 
 
+NO_UNITS = WholeUnits("", "")
+
+
 def _ranks(points: Array, parameters: Sequence[str]) -> Array:
     return points[:, list(parameters).index("ranks")]
 
 
 @dataclass(frozen=True)
 class Share:
-    """What the busiest rank works on, where work comes in whole units."""
+    """What the busiest rank works on; where work comes in no whole units, what all ranks do."""
 
     points: Array  # (k, m): the configurations with as many ranks as would all be as full
     said: Forecast  # counts of all series there: those of the busiest rank
     busiest: tuple[str, ...]  # metrics that the busiest rank carries
     unevenness: Array  # (k,): work of the busiest rank over the mean
+
+    @classmethod
+    def even(cls, points: Array, predicted: Forecast) -> Share:
+        """Of ranks that all do as much, as `predicted` at `points` (k, m)."""
+        return cls(points, predicted, (), np.ones(len(points)))
 
 
 @dataclass(frozen=True)
@@ -158,17 +171,25 @@ class Staircase(Stored):
         busiest = rows_of(share.said, index) if self.fitted is None else self.fitted.predict(share.points)
         return choose(forecast, busiest, index, np.ones(busiest.value.shape, dtype=bool))
 
-    def share(self, functions: Functions, points: Array) -> Share:
-        """What equations are asked with."""
+    def share(self, functions: Functions, points: Array, predicted: Forecast) -> Share:
+        """What equations are asked with; `predicted`: by `functions` at `points` (k, m)."""
+        if not self.units:
+            return Share.even(points, predicted)
         parameters = functions.fitted.parameters
         even, uneven = self.units.even(points, parameters), self.units.unevenness(points, parameters)
         return Share(even, functions.predict(even), self.busiest, uneven)
 
     def of(self, functions: Fitted) -> Staircase:
         """The same, checked against the functions that it is kept with; InputError where it does not fit them."""
+        if not self.units:
+            return self
         self.units.check(functions.parameters)
         wanted = [key for key in functions.keys if key[1] in self.busiest]
         fitted = self.fitted
         if fitted is not None and (fitted.parameters, list(fitted.keys)) != (functions.parameters, wanted):
             raise InputError("'units' does not fit the functions", "fit the model again")
         return self
+
+
+ALL_EVEN = Staircase(NO_UNITS, (), None)
+"""Where work comes in no whole units."""

@@ -15,7 +15,7 @@ from ranksight.analysis.comparison.explain import explain, log_mean
 from ranksight.analysis.comparison.sides import Side, measured_side
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE
-from ranksight.model.application.equation_terms import Terms
+from ranksight.model.application.breakdown import Terms
 from ranksight.model.fit import model_of
 from ranksight.model.series.reducing import Series
 from ranksight.model.uncertainty.forecast import Forecast

@@ -71,7 +71,12 @@ def test_two_ranks_that_differ_are_said():
     first, second = result.checks[0]
     _, notes, warnings = sampling.record_of_ranks(result, {first: table, second: table})
     assert "2 of 3 ranks" in notes[0]
-    assert "0.00%" in notes[0]
+    assert "at most 0.00%" in notes[0]
+    assert not warnings
+    far = table.assign(loads_l2=[8.0, 4.0])
+    _, notes, warnings = sampling.record_of_ranks(result, {first: far, second: far.assign(loads_l2=[8.0, 3.0])})
+    assert "at most 0.00%" in notes[0]
+    assert "by 25.00% in its loads of one level" in notes[0]
     assert not warnings
     rows, notes, warnings = sampling.record_of_ranks(result, {first: table, second: other})
     assert "9.09%" in notes[0]

@@ -59,7 +59,7 @@ def test_another_layout_is_reported_where_the_number_of_messages_costs(
 ) -> None:
     sent, law = buggy.equation.communication, buggy.functions.neighbours
     assert sent is not None
-    assert law is not None
+    assert law
     fabric = Fabric.flat(NetworkParameters(Piecewise((0,), (latency,), (seconds_a_byte,))))
     found = layouts(law.grid, 60)
     expected = better(found, sent, np.array([60.0, 24.0]), fabric, "openmpi-5.0", surface)

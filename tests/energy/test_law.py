@@ -78,6 +78,23 @@ def test_energy_is_power_times_the_predicted_time(model: Model) -> None:
     assert widths["energy_package"] > max(widths["power_package"], widths["time"])
 
 
+def test_bytes_are_moved_once_however_long_a_run_takes(model: Model, tmp_path: Path) -> None:
+    """What is fixed makes the power fall where the time is longer: its doubt is not counted again in the energy."""
+    tables = {n: counters(n).assign(bytes_mem=8e12 / n) for n in TRAINED}
+    for n, table in tables.items():
+        table.loc[0, "energy_package"] += 8e12 * 1e-9
+        table["time"] *= 1 + 0.05 * (n % 3)
+    moving = fit(experiment(tmp_path, tables), platform=ICE_LAKE)
+    at, doubt = np.array([[36.0]]), np.array([0.2])
+    parts_of_time = []
+    for each in (model, moving):
+        assert each.energy is not None
+        found = parts(each.energy, each, at, predicted=(np.array([58.0]), doubt))["package"]
+        parts_of_time.append(float((found.of_energy**2 - found.of_power**2)[0] / doubt[0] ** 2))
+    assert parts_of_time[0] == pytest.approx(1, abs=0.05)
+    assert parts_of_time[1] < 0.9
+
+
 def test_intervals_widen_with_the_distance(model: Model) -> None:
     widths = [high / low for _, low, high in (one(model, "power_package", ranks=n) for n in (16, 24, 36, 72, 144))]
     assert widths == sorted(widths)

@@ -96,6 +96,7 @@ def test_consumed_energy_of_slurm(tmp_path: Path) -> None:
     assert [joules(each, "energy_node") for each in found[:2]] == [42500, 1.25e6]
     assert found[2].counters is not None
     assert "energy_node" not in found[2].counters  # 0 is how Slurm writes that it has no meter
+    assert ["is 0 where Slurm read no meter" in " ".join(each.notes) for each in found] == [False, False, True]
     for none in ("16.00E", "18446744073709551614", "4294967294"):  # what Slurm writes for no value
         path.write_text(JOBS.replace("42.5K", none))
         assert "energy_node" not in str(next(iter(READERS["sacct"].read(path))).counters)

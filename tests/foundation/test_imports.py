@@ -64,7 +64,7 @@ ROUND = {
     },
     "model.series.sampling": {"model.series.reducing"},
     # What a law is given and asked knows the laws.
-    "model.laws.law": {"model.laws.asked", "model.laws.view"},
+    "model.laws.law": {"model.laws.view"},
     "model.series.computation": {"model.series.reducing"},
     "model.fitting.columns": {"model.fitting.fitted"},
     "model.fitting.abstaining": {"model.fitting.fitted"},

@@ -8,8 +8,8 @@ import pytest
 from threadpoolctl import ThreadpoolController
 
 from ranksight.core.onethread import one_thread
-from ranksight.model.fitting import by_process
 from ranksight.model.fitting import fitted as fitting_of_one
+from ranksight.model.fitting import outcome
 from ranksight.model.fitting.fit_series import fit_series
 from ranksight.model.series.reducing import Series
 
@@ -70,7 +70,7 @@ def test_another_thread_leaves_the_limit_alone(last: bool) -> None:
 
 def test_fits_and_forecasts_work_on_one(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
-    for module, name in ((by_process, "judge"), (fitting_of_one, "abstain")):
+    for module, name in ((outcome, "judge"), (fitting_of_one, "abstain")):
         works = getattr(module, name)
 
         def watched(*given: object, works: object = works, name: str = name) -> object:

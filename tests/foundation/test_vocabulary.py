@@ -85,12 +85,11 @@ def test_errors_carry_exit_codes_and_stay_on_one_line() -> None:
 
 
 def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
-    for words in (["--help"], ["--version"]):
-        with pytest.raises(SystemExit) as stop:
-            main(words)
-        assert stop.value.code == 0
+    for words in (["--help"], ["-h"], ["--version"]):
+        assert main(words) == 0
     text = capsys.readouterr().out
     assert all(verb in text for verb in VERBS)
+    assert text.endswith("ranksight 0.1.0\n")
 
 
 @pytest.mark.parametrize("verb", list(VERBS))
@@ -112,13 +111,40 @@ def test_usage_errors_are_one_line_and_exit_2(words: list[str], capsys: pytest.C
 def test_import_and_help_load_nothing_heavy() -> None:
     code = (
         "import sys, ranksight\n"
+        "before = {'argparse', 're', 'typing', 'dataclasses', 'signal'} & set(sys.modules)\n"
         "from ranksight.cli.main import main\n"
-        "try:\n    main(['--help'])\nexcept SystemExit:\n    pass\n"
-        "heavy = {'numpy', 'pandas', 'scipy', 'matplotlib', 'pyarrow', 'rich', 'lmfit'} & set(sys.modules)\n"
+        "main(['--help'])\n"
+        "heavy = {'numpy', 'pandas', 'scipy', 'matplotlib', 'pyarrow', 'rich', 'lmfit', 'argparse', 're', 'typing',\n"
+        "         'dataclasses', 'signal'} & set(sys.modules) - before\n"
         "sys.exit(f'loaded {heavy}' if heavy else 0)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_the_end_of_a_command_runs_what_is_registered_for_it_and_keeps_the_exit_code() -> None:
+    code = (
+        "import atexit\n"
+        "from ranksight.cli.main import leave\n"
+        "atexit.register(print, 'registered')\n"
+        "print('written', end=' ')\n"
+        "leave(3)\n"
+        "print('not reached')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (3, "written registered\n")
+
+
+def test_a_command_whose_threads_still_run_ends_as_python_does() -> None:
+    code = (
+        "import sys, threading\n"
+        "from ranksight.cli.main import leave\n"
+        "late = threading.Timer(0.2, print, ['late'])\n"
+        "late.start()\n"
+        "sys.exit(leave(4))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (4, "late\n")
 
 
 def test_a_fault_of_ours_is_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

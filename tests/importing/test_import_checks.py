@@ -267,3 +267,15 @@ def test_more_loads_than_instructions() -> None:
     columns["instructions"] = columns["loads"] * 0.8
     said = warned(reading(columns))
     assert "loads contradict instructions" in said["loads above instructions"]
+
+
+def test_ranks_that_are_missing_in_a_run_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Six of eight ranks: both numbers, and no word of runs that have all."""
+    rows = [f"{p},{rank},solve,{8e9 / p:.0f}" for p in (2, 4, 8) for rank in range(min(p, 6))]
+    file = tmp_path / "t.csv"
+    file.write_text("\n".join(["ranks,rank,kernel,instructions", *rows]) + "\n")
+    words = ["import", "csv", str(file), "--parameter", "ranks", "--rank", "rank", "--kernel", "kernel"]
+    assert main([*words, "--metric", "instructions", "-o", str(tmp_path / "made")]) == 0
+    said = " ".join(capsys.readouterr().err.split())
+    assert "values of 6 of 8 ranks (ranks = 8)" in said
+    assert "of 4 ranks" not in said

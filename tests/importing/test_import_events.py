@@ -118,6 +118,19 @@ def test_loads_that_met_a_line_on_its_way_are_not_loads_of_memory() -> None:
     assert "among them" not in with_buffer.provenance["loads_mem"]
 
 
+@pytest.mark.parametrize("options", [(), ("--platform", "haswell-e5-2680v3")])
+def test_loads_that_missed_the_last_cache_are_those_of_memory(tmp_path: Path, options: tuple[str, ...]) -> None:
+    """An event that counts them comes before what all loads leave, a small difference of large counts."""
+    made, path = tmp_path / "made", tmp_path / "hw-n4.csv"
+    events = {"ALL_LOADS": 100, "L1_HIT": 80, "L2_HIT": 10, "L3_HIT": 6, "L3_MISS": 1}
+    head = [f"MEM_{'' if name == 'ALL_LOADS' else 'LOAD_'}UOPS_RETIRED.{name}_PS" for name in events]
+    columns = "\t".join(f"Hardware Event Count:{name}" for name in head)
+    values = "\t".join(f"{4_000_000 * count}" for count in events.values())
+    path.write_text(f"Function\t{columns}\tModule\nsolve\t{values}\tapp\n")
+    assert main(["import", str(path), "--parameter", r"ranks=n(\d+)", "-o", str(made), *options]) == 0
+    assert (kernel(made)["loads"], kernel(made)["loads_mem"]) == (1e8, 1e6)
+
+
 def test_the_error_of_sampled_events_goes_on_into_what_is_formed() -> None:
     table = pd.DataFrame({"kernel": ["k"], "rank": [0], "RESOURCE_STALLS.LB": [4e6], "RESOURCE_STALLS.SB": [0.0]})
     samples = pd.DataFrame(
@@ -155,3 +168,65 @@ def test_a_quotient_without_an_event_is_no_bound() -> None:
     (note,) = [text for text in said.notes if "stall_cycles" in text]
     assert "ex_no_retire.load_not_complete was not counted" in note
     assert "T_comp" in note
+
+
+PASSES = (
+    {"CYCLE_ACTIVITY.STALLS_MEM_ANY": 2e9, "MEM_LOAD_L3_MISS_RETIRED.LOCAL_DRAM": 4e6},
+    {"EXE_ACTIVITY.BOUND_ON_STORES": 3e8, "MEM_LOAD_L3_MISS_RETIRED.REMOTE_DRAM": 1e6},
+)
+
+
+def passes(folder: Path, cycles: tuple[float, ...], repetitions: int = 1) -> list[str]:
+    """Tables of two ranks and two passes: all of them count cycles."""
+    paths = []
+    for number, (events, count) in enumerate(zip(PASSES, cycles, strict=True)):
+        rows = [
+            {"ranks": 2, "kernel": "solve", "rank": rank, "cycles": count, **events}
+            for _ in range(repetitions)
+            for rank in (0, 1)
+        ]
+        table = pd.DataFrame(rows)
+        if repetitions > 1:
+            table["repetition"] = np.repeat(np.arange(repetitions), 2)
+        paths.append(str(folder / f"pass{number}.csv"))
+        table.to_csv(paths[-1], index=False)
+    return paths
+
+
+COLUMNS = ["--parameter", "ranks", "--kernel", "kernel", "--rank", "rank", "--platform", "icelake-8360y"]
+
+
+def test_metrics_are_formed_from_events_of_several_passes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made = tmp_path / "made"
+    assert main(["import", "csv", *passes(tmp_path, (6e9, 6.6e9)), *COLUMNS, "-o", str(made)]) == 0
+    said = capsys.readouterr().err
+    row = kernel(made)  # of one run: the passes are no runs of their own
+    assert row["stall_cycles"] == 2.3e9
+    assert row["loads_mem"] == 5e6
+    assert row["cycles"] == 6e9
+    experiment = read(made)
+    table = experiment.table(experiment.runs[0], "passes")
+    assert table is not None
+    assert table[["event", "passes", "mean"]].to_numpy().tolist() == [["cycles", 2, 12.6e9]]
+    assert table["deviation"].tolist() == pytest.approx([np.std([12e9, 13.2e9], ddof=1) / 12.6e9])
+    assert "counted in 2 passes" in said
+    assert "6.7% at most: cycles of solve" in said
+    assert "lower bound" not in said + " ".join(experiment.runs[0].notes)
+    assert len(experiment.runs[0].source) == 2
+
+
+def test_passes_are_merged_repetition_by_repetition(tmp_path: Path) -> None:
+    made = tmp_path / "made"
+    words = [*passes(tmp_path, (6e9, 6e9), 3), *COLUMNS, "--repetition", "repetition"]
+    assert main(["import", "csv", *words, "-o", str(made), "-q"]) == 0
+    runs = read(made).runs
+    assert [run.repetition for run in runs] == [0, 1, 2]
+    assert all("stall_cycles" in run.provenance for run in runs)
+
+
+def test_files_of_other_ranks_or_kernels_are_no_passes(tmp_path: Path) -> None:
+    first, second = passes(tmp_path, (6e9, 6e9))
+    pd.read_csv(second).assign(kernel="other").to_csv(second, index=False)
+    made = tmp_path / "made"
+    assert main(["import", "csv", first, second, *COLUMNS, "-o", str(made), "-q"]) == 0
+    assert len(read(made).runs) == 2

@@ -21,7 +21,11 @@ def stub(clocks: np.ndarray) -> tuple[Any, Quantity]:
     none = np.full((1, len(clocks)), 0.1)
     each = np.log(np.repeat(LOADS[:, None, None], len(clocks), axis=2))
     counted: Any = SimpleNamespace(
-        kernels=("k",), caches=True, latencies=LATENCIES, frequency=2e9, loads=lambda *_: (each, none, 2 * none)
+        kernels=("k",),
+        caches=SimpleNamespace(doubt=0.0),
+        latencies=LATENCIES,
+        frequency=2e9,
+        loads=lambda *_: (each, none, 2 * none),
     )
     counted.latencies_at = partial(Counted.latencies_at, counted)
     return counted, Quantity.exact(np.log(clocks)[None])
@@ -42,6 +46,25 @@ def test_cycles_of_loads_from_memory_go_with_the_clock_and_those_of_caches_do_no
         assert (known.down, known.up) == (pytest.approx(0.1), pytest.approx(0.2))
 
 
+def test_loads_near_the_size_of_a_cache_elsewhere_wait_as_uncertainly_as_it_is_large() -> None:
+    """A cache a quarter smaller serves half as much: the wait is as much longer; loads of memory stay as they were."""
+    counted, clock = stub(np.full(3, 2e9))
+    whole, none, twice = counted.loads()
+    counted.caches.doubt = 0.25
+
+    def loads(*at: object) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        factor = at[3] if len(at) > 3 else 1.0
+        each = whole.copy()
+        each[3, :, 1] += np.log(2.0) * (factor == pytest.approx(np.exp(-0.25)))
+        return each, 0 * none, 0 * twice
+
+    counted.loads = loads
+    _, cycles, _, kinds = Counted._waiting(counted, POINTS, POINTS, clock, {})
+    longer = np.log((cycles[0, 1].sum() + cycles[0, 1, 3]) / cycles[0, 1].sum())
+    assert kinds[WAITING].up[0] == pytest.approx([0, longer, 0])
+    assert kinds[WAITING].down[0] == pytest.approx([0, 0, 0])
+
+
 def test_without_caches_loads_are_unknown() -> None:
     counted, clock = stub(np.full(3, 2e9))
     counted.caches = None
@@ -56,7 +79,7 @@ def test_without_caches_loads_are_unknown() -> None:
 def test_a_domain_needs_as_long_as_all_ranks_in_it_together(counted_bytes: bool) -> None:
     """2 GB a rank and 100 GB/s, 1.25 times of which were reached: by bytes, or by lines of 64 B that were loaded."""
     domains: Any = SimpleNamespace(
-        domain=1e11, bandwidths=lambda share: (np.full(share.shape, 2e10), np.full(share.shape, 1e11))
+        limited=True, bandwidths=lambda share: (np.full(share.shape, 2e10), np.full(share.shape, 1e11))
     )
     counted: Any = SimpleNamespace(
         where=SimpleNamespace(domains=domains, active=lambda points: points[:, 0]), line=64.0, bandwidth=1.25

@@ -59,7 +59,7 @@ def test_sums_far_from_all_of_their_terms_are_fitted() -> None:
     times = np.array([[3e-4, 36e-4, 24e-4, 15e-4, 9.6e-4]])
     ranks = np.array([[1.0], [3], [6], [12], [24]])
     constant = forms(NAMES)
-    found = fit_sums(constant, ranks, times, 0.01 * times, alone=(0,)).at(np.concatenate([ranks, [[48.0]]]))
+    found = fit_sums(constant, ranks, times, 0.01 * times, lone=(0,)).at(np.concatenate([ranks, [[48.0]]]))
     assert np.exp(found.centre[0, :-1]) == pytest.approx(times[0], rel=0.1)
     assert 3e-4 < np.exp(found.centre[0, -1]) < 9e-4
 

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from ranksight.core.arrays import Array
-from ranksight.model.laws.asked import Asked
 from ranksight.model.laws.law import LAWS, Law, LawTimes
-from ranksight.model.laws.view import View
+from ranksight.model.laws.view import Asked, View
 from ranksight.model.plaindata import Stored
 from ranksight.model.quantity import Quantity
 
@@ -28,6 +27,9 @@ class Parts(Stored):
     kernels: tuple[str, ...]
     serial: Array
     divided: Array
+
+    def to_dict(self) -> dict[str, Any]:
+        return super().to_dict() | ({"spread": np.nan} if FAULT == "kept" else {})
 
     def _fits(self) -> bool:
         return self.serial.shape == self.divided.shape == (len(self.kernels),)

@@ -87,6 +87,11 @@ def test_a_law_of_another_package_is_weighed_and_named(measured: Path, package: 
             "law 'amdahl' of the package amdahl cannot be loaded: RuntimeError: not here",
             marks=pytest.mark.slow,
         ),
+        (
+            "kept",
+            "law 'Amdahl' of amdahl_law is refused: what it learned cannot be kept in a file: Out of range float values "
+            "are not JSON compliant",
+        ),
         ("thing", "law 'Amdahl' of builtins is refused: it is not derived from ranksight.model.laws.law.Law"),
         ("taken", "law 'constant CPI' is registered twice, by ranksight.model.laws.constant_cpi and amdahl_law"),
     ],

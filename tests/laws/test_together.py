@@ -7,11 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ranksight.model.laws.asked import Asked
-from ranksight.model.laws.fits import Fits
 from ranksight.model.laws.law import CONSTANT_CPI, COST, COUNTED, FUNCTION, LawTimes, code_of
 from ranksight.model.laws.stacking import Weights
 from ranksight.model.laws.together import VAGUE, Laws
+from ranksight.model.laws.view import Asked, Fits
 from ranksight.model.quantity import Quantity
 from ranksight.model.resource.equation import LEVELS
 from ranksight.model.uncertainty.forecast import Forecast
@@ -62,9 +61,8 @@ def test_a_function_that_has_all_the_weight_answers_as_it_is() -> None:
     near = np.zeros((1, 1), dtype=bool)
     for weight, same in ((1.0, True), (0.6, False)):
         weights = np.array([[weight, 1 - weight]])
-        mixed, names, share = laws.mixed(
-            function, {"a": 0}, Weights(("a",), (FUNCTION, COST), weights, weights[0]), None, near
-        )
+        of_laws = Weights(("a",), (FUNCTION, COST), weights, weights[0])
+        mixed, names, share = laws.mixed(function, {"a": 0}, of_laws, of_laws, near)
         assert names == (FUNCTION, COST)
         assert share[:, 0, 0] == pytest.approx(weights[0])
         assert (mixed.upper[0, 0] == 6.0 and mixed.lower[0, 0] == 1.0) == same

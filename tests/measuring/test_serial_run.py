@@ -10,7 +10,7 @@ import pytest
 
 from ranksight.cli.main import main
 from ranksight.core.experiment import read
-from ranksight.model.application.message_series import message_series
+from ranksight.model.application.agreement import message_series
 
 pytestmark = [
     pytest.mark.mpi,

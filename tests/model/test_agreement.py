@@ -9,8 +9,7 @@ import pandas as pd
 import pytest
 
 from ranksight.core.experiment import WHOLE, Experiment, Run
-from ranksight.model.application.agreement import Agreement, merge, remark
-from ranksight.model.application.message_series import message_series
+from ranksight.model.application.agreement import Agreement, merge, message_series, remark
 from ranksight.model.fit import fit
 from ranksight.model.fitted_model import Model
 from ranksight.model.uncertainty import forecast
@@ -84,16 +83,14 @@ def coarsened(tmp_path_factory: pytest.TempPathFactory) -> Model:
 @pytest.mark.parametrize("ranks", [3, 12, 64, 4096])
 def test_a_program_sends_what_its_operations_do(coarsened: Model, ranks: int) -> None:
     assert set(coarsened.agreement.programs) == {"messages", "bytes_sent"}
-    assert ("up", "messages") not in coarsened.agreement.kernels  # its mean is over the ranks that have it
+    assert ("up", "messages") in coarsened.agreement.kernels  # ranks that do not have it sent nothing
     true = 5 + 3 * (ranks - 1) / ranks
     asked = coarsened.predict(ranks=ranks, metrics="messages")
     (program,) = [each for each in asked.answers if each.kernel is None]
     assert program.value == pytest.approx(true, rel=1e-6)
     assert program.lower <= true * (1 + 1e-9)
     assert program.upper >= true * (1 - 1e-9)
-    points = np.array([[float(ranks)]])
-    row = coarsened.functions.rows[WHOLE, "messages"]
-    assert coarsened.forecast(points).value[row, 0] == pytest.approx(true, rel=1e-6)
+    assert (WHOLE, "messages") not in coarsened.functions.rows  # it is the sum of what all kernels send
 
 
 def test_the_model_file_holds_the_agreement(coarsened: Model, tmp_path: Path) -> None:

@@ -91,7 +91,7 @@ def test_messages_and_their_time(model: Model, experiment: Experiment, platform:
     assert said.value[rows["pack: Isend", "messages"], 0] == pytest.approx(10 * mean, rel=1e-3)
     assert said.value[rows["pack: Isend", "bytes_sent"], 0] == pytest.approx(10 * mean * 8 * 576, rel=1e-3)
     network = model.equation.network
-    if network is None:
+    if not network:
         assert not platform.network
         assert model.breakdown(np.array([[32, 24.0]])).parts["communication"][0] == 0
         return

@@ -52,7 +52,7 @@ def test_functions_are_of_what_is_computed_and_asked_in_either(boxes: Experiment
 
 def test_runs_of_the_same_value_are_repetitions_and_passes_stay_together(boxes: Experiment) -> None:
     coordinates = Coordinates.of(boxes, [f"x={FORMULA}"])
-    assert coordinates is not None
+    assert coordinates
     view = coordinates.view(boxes)
     same = [run for run in view.runs if dict(run.configuration) == {"ranks": 1, "x": 8192}]
     # Two boxes, each counted and timed.

@@ -11,8 +11,7 @@ from ranksight.core.errors import InputError
 from ranksight.core.experiment import Experiment, Run
 from ranksight.model.fit import fit
 from ranksight.model.fitted_model import Model
-from ranksight.model.resource.contradiction import contradictions
-from ranksight.model.resource.derived import memory_slots, with_stalls
+from ranksight.model.resource.counters import contradictions, memory_slots, with_stalls
 from ranksight.model.resource.equation import Machine
 from ranksight.model.series.reducing import Series
 from ranksight.platforms import load

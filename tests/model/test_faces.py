@@ -43,7 +43,7 @@ def test_bytes_of_a_halo_go_with_the_faces(tmp_path: Path, sizes: tuple[int, ...
     experiment = measured(tmp_path / "exp", sizes)
     names = {("halo", "visits"), ("halo", "bytes_sent")}
     law = fit_neighbours(experiment, names, lambda: experiment.tables("counters"))
-    assert law is not None
+    assert law
     assert law.grids == (GRID,)
     assert dict(zip(law.metrics, law.faces[:, 0].tolist(), strict=True)) == {"bytes_sent": True, "visits": False}
     row = law.metrics.index("bytes_sent")
@@ -91,3 +91,59 @@ def test_what_one_rank_does_alone_is_a_mean_over_that_rank(tmp_path: Path) -> No
     assert [value for name, value, _ in said if name == "visits"] == pytest.approx([5.0, 5.0])
     assert [value for name, value, _ in said if name == "instructions"] == pytest.approx([2e5, 2e5])
     assert all(ok for *_, ok in said)
+
+
+def boxes(path: Path, sizes: tuple[int, ...]) -> Experiment:
+    """A domain n by 2n that up to four ranks cut along its longer edge: eight alone have neighbours on the other."""
+    experiment = Experiment.create(path, "boxes", ["ranks", "size"])
+    for p in (1, 2, 4, 8):
+        x, y = {1: (1, 1), 2: (1, 2), 4: (1, 4), 8: (2, 4)}[p]
+        at = [(rank % x, rank // x) for rank in range(p)]
+        for n in sizes:
+            rows = []
+            for rank, (i, j) in enumerate(at):
+                for other, (k, m) in enumerate(at):
+                    if abs(i - k) + abs(j - m) == 1:
+                        kernel, length = ("sides", 2 * n // y) if j == m else ("ends", n // x)
+                        rows.append((kernel, rank, "Isend", other, 4.0, 32.0 * length))
+            peers = pd.DataFrame(rows, columns=["kernel", "rank", "operation", "peer", "count", "bytes"])
+            peers = peers.astype({"rank": int, "peer": int, "count": float, "bytes": float})
+            sums = peers.groupby(["kernel", "rank"])[["count", "bytes"]].sum().reset_index()
+            counters = sums.rename(columns={"count": "messages", "bytes": "bytes_sent"})
+            run = pd.DataFrame({"kernel": "main", "rank": np.arange(p), "messages": 0.0, "bytes_sent": 0.0})
+            sent = sums.assign(operation="Isend", comm_size=p, size_class=64, seconds=1e-6, peers=1)
+            tables = {"peers": peers, "messages": sent} if len(peers) else {"messages": sent}
+            made = Run({"ranks": p, "size": n}, collector="pmpi")
+            counted = pd.concat([run, counters], ignore_index=True).astype({"rank": int})
+            experiment.add(made, counted, tables=tables)
+    return experiment
+
+
+def test_one_number_of_ranks_does_not_show_whether_messages_go_by_faces(tmp_path: Path) -> None:
+    """Messages to the sides exist on eight ranks: on more their length may fall with the blocks, or stay."""
+    experiment = boxes(tmp_path / "exp", (16, 24, 32))
+    names = {("sides", "bytes_sent"), ("ends", "bytes_sent")}
+    law = fit_neighbours(experiment, names, lambda: experiment.tables("counters"))
+    assert law is not None
+    row = law.kernels.index("sides")
+    assert set(law.faces[row, law.weight[row] > 0].tolist()) == {False, True}
+    asked = np.array([[32.0, 32.0]])  # 4 by 8 blocks
+    for each in (law, Neighbours.from_dict(law.to_dict())):
+        answer = each.predict(asked)
+        by_face, by_length = 2 * (1 - 1 / 4) * 32 * 2 * 32 / 8, 2 * (1 - 1 / 4) * 32 * 2 * 32 / 4
+        assert answer.lower[row, 0] <= by_face * (1 + 1e-9)
+        assert answer.upper[row, 0] >= by_length * (1 - 1e-9)
+
+
+def test_ranks_that_a_trace_does_not_list_sent_nothing(tmp_path: Path) -> None:
+    """Counts of what kernels send are means over all ranks, zero where nobody sends: they add up to the program's."""
+    experiment = boxes(tmp_path / "exp", (16, 24, 32))
+    model = fit(experiment)
+    answers = {(a.kernel, a.metric): a for a in model.predict(ranks=2, size=32, metrics=["bytes_sent"]).answers}
+    assert answers["sides", "bytes_sent"].value == 0
+    at_eight = model.predict(ranks=8, size=32, metrics=["messages", "bytes_sent"]).answers
+    sent = {(a.kernel, a.metric): a.value for a in at_eight}
+    assert sent["sides", "messages"] == pytest.approx(4.0)
+    assert sent["sides", "bytes_sent"] == pytest.approx(32.0 * 2 * 32 / 4)
+    for name in ("messages", "bytes_sent"):
+        assert sent[None, name] == pytest.approx(sum(sent[kernel, name] for kernel in ("main", "sides", "ends")))

@@ -9,8 +9,8 @@ from ranksight.model.fitting.fit_series import fit_series
 from ranksight.model.search.basis import Basis
 from ranksight.model.search.problem import pose
 from ranksight.model.search.terms import ONE
-from ranksight.model.series.location import Location
 from ranksight.model.series.reducing import Series
+from ranksight.model.series.reduction import Location
 from ranksight.model.uncertainty.forecast import OK
 
 RANKS = np.array([1.0, 2.0, 4.0, 8.0])

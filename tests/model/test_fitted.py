@@ -78,7 +78,7 @@ def test_standard_errors_are_those_of_the_regression() -> None:
     x = np.linspace(1, 10, 40)
     values = (3 + 2 * x) * (1 + 0.01 * generator.normal(size=40))
     line = Listed(hypotheses([((ONE,), ((1.0, 0.0, 0.0),))], [0.0]))
-    fitted = fit_series(_one(values, "instructions", x), space=line, segments=False)
+    fitted = fit_series(_one(values, "instructions", x), space=line)
     design = np.stack([np.ones(40), x], axis=1) / values[:, None]
     covariance = np.linalg.inv(design.T @ design)
     rest = 1 - design @ (covariance @ design.T @ np.ones(40))

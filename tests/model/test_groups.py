@@ -13,7 +13,7 @@ from ranksight.model.fit import fit
 from ranksight.model.series.reducing import Series
 from ranksight.model.structure.ranklaws import fit_rank_laws
 from ranksight.model.structure.rankterms import GROUPS, RANK_TERMS, in_groups
-from ranksight.model.structure.structured import groups_of
+from ranksight.model.structure.structured import communicators, groups_of
 
 COLUMNS = ["kernel", "rank", "operation", "comm_size", "size_class", "count", "bytes", "seconds", "peers"]
 
@@ -41,7 +41,7 @@ def hierarchy(folder: Path, group: int) -> Experiment:
 @pytest.mark.parametrize("group", [2, 4])
 def test_leaders_of_groups(tmp_path: Path, group: int) -> None:
     made = hierarchy(tmp_path, group)
-    groups = groups_of(made)
+    groups = groups_of(communicators(made))
     assert groups["between"] == groups["between: Allreduce"] == groups["tree"] == groups["within"] == group
     assert "all" not in groups
     sent = fit(made).equation.communication
@@ -79,7 +79,7 @@ def test_first_ranks_of_nodes_need_no_communicator(node: int, part: str) -> None
     points = np.array([measured], dtype=float).T
     values = np.array([[[sent(p)] for p in measured]])
     law = fit_rank_laws(Series(("ranks",), points, values, ("main",), ("messages",)), {("main", "messages")})
-    assert law is not None
+    assert law
     asked = (48, 64, 512)
     said = law.predict(np.array([asked], dtype=float).T)
     true = np.array([sent(p) for p in asked])
@@ -95,7 +95,7 @@ def test_groups_as_large_as_the_largest_run_are_no_rivals() -> None:
     points = np.array([[2.0, 4.0, 8.0, 16.0, 32.0]]).T
     series = Series(("ranks",), points, 1000 / points[None], ("main",), ("messages",))
     law = fit_rank_laws(series, {("main", "messages")})
-    assert law is not None
+    assert law
     said = law.predict(np.array([[64.0], [512.0]]))
     assert said.lower[0] == pytest.approx([1000 / 64, 1000 / 512])
     assert said.upper[0] == pytest.approx([1000 / 64, 1000 / 512])

@@ -11,7 +11,7 @@ import pytest
 from ranksight.core.experiment import Experiment, Run
 from ranksight.model.fit import fit
 from ranksight.model.fitted_model import Model
-from ranksight.model.structure.indivisible import indivisible, units_on
+from ranksight.model.structure.rank_notes import indivisible, units_on
 
 
 def write(path: Path, units: int, ranks: tuple[int, ...], jitter: float = 1e-5, finer: bool = False) -> Experiment:

@@ -8,7 +8,7 @@ import pytest
 from ranksight.model.application import whole
 from ranksight.model.fit import model_of
 from ranksight.model.series.reducing import Series
-from ranksight.model.structure.late import fit_late
+from ranksight.model.structure.late import NOTHING_LATE, fit_late
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
 
@@ -23,7 +23,7 @@ def series(values: list[float], name: str = "time", worth: bool = False) -> Seri
 
 def test_one_value_stands_where_it_was_measured_and_goes_either_way() -> None:
     law = fit_late(series([0, 0, 0, 0, 0, 3.0]))
-    assert law is not None
+    assert law
     said = law.predict(np.array([[32.0], [48.0], [64.0], [128.0], [1024.0]]))
     assert (said.value[0, 0], said.lower[0, 0], said.upper[0, 0]) == (0, 0, 0)
     assert said.lower[0, 1] == 0
@@ -39,7 +39,7 @@ def test_one_value_stands_where_it_was_measured_and_goes_either_way() -> None:
 @pytest.mark.parametrize("slope", [-1.0, 0.0, 0.5])
 def test_two_values_show_how_it_goes_on(slope: float) -> None:
     law = fit_late(series([0, 0, 0, 0, 2.0, 2.0 * 2**slope]))
-    assert law is not None
+    assert law
     said = law.predict(np.array([[128.0]]))
     assert said.value[0, 0] == pytest.approx(2.0 * 4**slope, rel=0.03)
     assert said.status[0, 0] == forecast.OK
@@ -55,7 +55,7 @@ def test_two_values_show_how_it_goes_on(slope: float) -> None:
     ],
 )
 def test_other_zeros_are_no_boundary(values: list[float], name: str, worth: bool) -> None:
-    assert fit_late(series([float(value) for value in values], name, worth)) is None
+    assert fit_late(series([float(value) for value in values], name, worth)) is NOTHING_LATE
 
 
 def test_shares_are_those_of_the_largest_run() -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ranksight.model.series.reducing import Series
 from ranksight.model.structure.bridge import bridge
-from ranksight.model.structure.levels import fit_levels, two_valued
+from ranksight.model.structure.levels import NO_LEVELS, fit_levels, two_valued
 
 
 def one(values: tuple[float, float], at: list[float], counted: bool = True) -> tuple[np.ndarray, ...]:
@@ -70,14 +70,14 @@ def series(points: list[tuple[float, float]]) -> Series:
 
 def test_the_two_valued_parameter_is_found() -> None:
     assert two_valued(series([(p, n) for p in (1, 2, 4, 8) for n in (3, 6)])) == "size"
-    assert two_valued(series([(p, n) for p in (1, 2) for n in (3, 6)])) is None, "both took two values"
-    assert two_valued(series([(p, n) for p in (1, 2, 4) for n in (3, 6, 9)])) is None
-    assert fit_levels(series([(p, n) for p in (1, 2, 4) for n in (3, 6, 9)])) is None
+    assert two_valued(series([(p, n) for p in (1, 2) for n in (3, 6)])) == "", "both took two values"
+    assert two_valued(series([(p, n) for p in (1, 2, 4) for n in (3, 6, 9)])) == ""
+    assert fit_levels(series([(p, n) for p in (1, 2, 4) for n in (3, 6, 9)])) is NO_LEVELS
 
 
 def test_other_parameters_are_functions_at_each_level() -> None:
     levels = fit_levels(series([(p, n) for p in (1, 2, 4, 8, 16) for n in (3, 6)]))
-    assert levels is not None
+    assert levels
     said = levels.predict(np.array([[64, 12.0], [64, 4.0]]))
     assert said.value[0] == pytest.approx([64 * 144, 64 * 16], rel=1e-3)
     assert (said.status == 0).all()
@@ -85,7 +85,7 @@ def test_other_parameters_are_functions_at_each_level() -> None:
 
 def test_nothing_else_varied() -> None:
     levels = fit_levels(series([(4, 3), (4, 6)]))
-    assert levels is not None
+    assert levels
     assert levels.predict(np.array([[4, 12.0]])).value[0, 0] == pytest.approx(4 * 144)
 
 
@@ -100,7 +100,7 @@ def test_what_grows_and_what_does_not_are_carried_apart() -> None:
         return float(21 * n**3 / p + 300 * np.log2(p) + 1000)
 
     found = fit_levels(_two_sizes(count))
-    assert found is not None
+    assert found
     # At 64 ranks most of it does not grow, and the slope between the sizes is that of n, not of n^3.
     answer = found.predict(np.array([[64.0, 96.0]]))
     assert answer.value[0, 0] == pytest.approx(count(64, 96), rel=1e-6)
@@ -116,7 +116,7 @@ def test_the_same_terms_are_taken_at_both_sizes_where_others_are_equal(rest: flo
         return 552.2790636547927 * n**3 / p + rest
 
     found = fit_levels(_two_sizes(count, (4.0, 8.0, 16.0, 24.0, 48.0)))
-    assert found is not None
+    assert found
     points = np.array([[48.0, 48.0], [192.0, 48.0], [768.0, 48.0]])
     said = found.predict(points)
     assert said.value[0] == pytest.approx([count(p, n) for p, n in points], rel=0.01)
@@ -145,7 +145,7 @@ def test_a_share_that_is_sorted_is_inside() -> None:
 @pytest.mark.parametrize("size", [0.0, -3.0])
 def test_nothing_is_reported_where_nothing_runs(size: float) -> None:
     levels = fit_levels(series([(p, n) for p in (1, 2, 4, 8, 16) for n in (3, 6)]))
-    assert levels is not None
+    assert levels
     said = levels.predict(np.array([[64, size], [64, 12.0]]))
     assert np.isnan([said.value[0, 0], said.lower[0, 0], said.upper[0, 0]]).all()
     assert said.reason[0, 0] == f"size is {size:g}, and was above zero in all runs"

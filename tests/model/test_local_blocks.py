@@ -18,7 +18,7 @@ from ranksight.model.fitting.fit_series import fit_series
 from ranksight.model.series.reducing import Series
 from ranksight.model.structure.along import sides_along, unruled
 from ranksight.model.structure.functions import Functions
-from ranksight.model.structure.local_blocks import Blocks, find_blocks
+from ranksight.model.structure.local_blocks import NO_BLOCKS, Blocks, find_blocks
 from ranksight.model.structure.ranklaws import fit_rank_laws
 from ranksight.model.structure.ranksums import Called
 
@@ -42,7 +42,7 @@ def series(law=whole_cells, runs=RUNS) -> Series:
 def test_a_block_measured_with_other_ranks_is_answered_exactly(p: int, size: int) -> None:
     given = series()
     blocks = find_blocks(given, {KEY}, {3})
-    assert blocks is not None
+    assert blocks
     said = Functions(fit_series(given), blocks=blocks).predict(np.array([[p, size]], dtype=float))
     assert said.status[0, 0] == 0
     assert [said.lower[0, 0], said.value[0, 0], said.upper[0, 0]] == pytest.approx([whole_cells(p, size)] * 3)
@@ -51,7 +51,7 @@ def test_a_block_measured_with_other_ranks_is_answered_exactly(p: int, size: int
 def test_between_blocks_that_were_measured_functions_answer() -> None:
     given = series()
     blocks = find_blocks(given, {KEY}, {3})
-    assert blocks is not None
+    assert blocks
     _, known = blocks.predict(np.array([[12.0, 24.0], [27.0, 12.0], [8.0, 40.0], [3.5, 24.0]]))
     assert not known.any()
 
@@ -66,12 +66,12 @@ def test_between_blocks_that_were_measured_functions_answer() -> None:
     ],
 )
 def test_what_differs_at_equal_blocks_or_follows_one_parameter_is_no_block(law) -> None:
-    assert find_blocks(series(law), {KEY}, {2, 3}) is None
+    assert find_blocks(series(law), {KEY}, {2, 3}) is NO_BLOCKS
 
 
 def test_damaged_blocks_are_refused() -> None:
     blocks = find_blocks(series(), {KEY}, {3})
-    assert blocks is not None
+    assert blocks
     assert Blocks.from_dict(blocks.to_dict()).to_dict() == blocks.to_dict()
     with pytest.raises(InputError, match="does not fit together"):
         Blocks.from_dict({**blocks.to_dict(), "dimensions": 5})
@@ -110,12 +110,12 @@ def test_messages_along_a_side_are_no_constant() -> None:
     given = Series(("ranks",), ranks[:, None], values, ("along_0: Sendrecv",), ("messages",))
     called = Called(along={"along_0: Sendrecv": frozenset({"x of 3"})})
     law = fit_rank_laws(given, set(given.keys), None, called)
-    assert law is not None
+    assert law
     said = law.predict(np.array([[12.0], [64.0]]))
     assert said.value[0] == pytest.approx([8 * (1 - 1 / 3), 8 * (1 - 1 / 4)])
     assert (said.lower[0] <= 4.0 * (1 + 1e-9)).all()  # a ring, whose messages stay
     plain = fit_rank_laws(given, set(given.keys))
-    assert plain is not None
+    assert plain
     assert plain.predict(np.array([[64.0]])).value[0] == pytest.approx([4.0])
 
 
@@ -129,7 +129,7 @@ def test_bytes_see_the_size_as_edges_of_blocks(size_power: int, beyond: str) -> 
     values = 64 * (1 - 1 / sides[:, 0]) * face
     given = Series(("ranks", "size"), points, values[None, :, None], *zip(key, strict=True))
     law = fit_rank_laws(given, {key}, None, Called(along={key[0]: frozenset({"x of 3"})}))
-    assert law is not None
+    assert law
     assert beyond in law.formula(0)
     true = 64 * 0.75 * (64 / 4) ** (size_power)
     assert law.predict(np.array([[64.0, 64.0]])).value[0] == pytest.approx([true], rel=1e-2)
@@ -161,7 +161,7 @@ def test_faces_of_a_ring_are_in_the_interval() -> None:
         *zip(key, strict=True),
     )
     law = fit_rank_laws(given, {key}, None, Called(along={key[0]: frozenset({"x of 3"})}))
-    assert law is not None
+    assert law
     said = law.predict(np.array([[64.0, 32.0]]))
     assert said.lower[0, 0] <= 64.0 * (1 + 1e-6)
     assert said.upper[0, 0] < 4 * said.lower[0, 0]

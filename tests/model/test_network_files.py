@@ -104,7 +104,7 @@ def test_a_message_has_one_price(experiments: dict[str, Experiment], kind: str, 
     equation = fitted(experiments[known], FILES[kind]).equation
     sent, network = equation.communication, equation.network
     assert sent is not None
-    assert network is not None
+    assert network
     ranks = np.array(ASKED, dtype=float)
     fabric, choice = network.fabric(), network.choice()
     found = sent.times(ranks[:, None], fabric, choice=choice).value

@@ -65,7 +65,7 @@ def test_functions_of_small_counts(over: str, data: st.DataObject) -> None:
         values[at, :, : one.shape[1]] = one
     names = ("ranks", "size")[: points.shape[1]]
     series = Series(names, points, values, tuple(f"k{at // 2}" for at in range(len(drawn))), COUNTED)
-    functions = Functions(fit_varied(series), fit_levels(series), None, find_minor(series))
+    functions = Functions(fit_varied(series), fit_levels(series), minor=find_minor(series))
     out = [data.draw(st.floats(-4, 10)) for _ in range(2 * 8)]
     asked = np.concatenate([points, points * 64, 2.0 ** np.array(out).reshape(8, 2)[:, : points.shape[1]]])
     above_zero(functions.predict(asked))
@@ -109,7 +109,7 @@ LAWS: dict[str, Misses] = {
 @pytest.mark.parametrize("law", LAWS)
 def test_counts_of_a_halo_exchange_that_are_nearly_empty(tmp_path: Path, law: str, sizes: tuple[int, ...]) -> None:
     model = fit(halo(tmp_path / "e", LAWS[law], sizes))
-    assert model.functions.neighbours is not None
+    assert model.functions.neighbours
     assert ("pack", "store_misses_l1") in zip(
         model.functions.neighbours.kernels, model.functions.neighbours.metrics, strict=True
     )

@@ -10,8 +10,7 @@ import pytest
 from ranksight.core.errors import InputError
 from ranksight.model.series.noise import judge, locate, moderate
 from ranksight.model.series.reducing import Series
-from ranksight.model.series.reduction import reduce
-from ranksight.model.series.repetitions import LAWS, law, likelihoods
+from ranksight.model.series.reduction import LAWS, law_of_scatter, likelihoods, reduce
 
 
 @pytest.mark.parametrize("size", [3, 4])
@@ -33,13 +32,13 @@ def test_law_of_scatter_chooses_the_location(name: str, expected: str) -> None:
         "normal": lambda: generator.normal(size=(300, 5, 5)),
         "laplace": lambda: generator.laplace(size=(300, 5, 5)),
     }[name]()
-    assert LAWS[law(1 + 0.05 * sample).argmax()] == expected
+    assert LAWS[law_of_scatter(1 + 0.05 * sample).argmax()] == expected
 
 
 def test_one_outlier_keeps_the_midrange_away() -> None:
     values = 1 + 0.01 * np.random.default_rng(1).uniform(-1, 1, (1, 6, 5))
     values[0, 2, 0] = 3.0
-    uniform, normal, double = law(values)
+    uniform, normal, double = law_of_scatter(values)
     assert uniform < 0.01
     assert double > normal
 

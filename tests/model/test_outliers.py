@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from ranksight.model.fitting.fit_series import fit_series
-from ranksight.model.series.noise import locate
-from ranksight.model.series.outliers import without_outliers
+from ranksight.model.series.noise import locate, without_outliers
 from ranksight.model.series.reducing import Series
 
 RANKS = np.array([1.0, 2, 4, 8, 16])

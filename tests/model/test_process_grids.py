@@ -19,10 +19,10 @@ from ranksight.model.fitting.fit_series import fit_series
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.fitting.varied import fit_varied
 from ranksight.model.laws.messages import TREE
-from ranksight.model.search.gridterms import GRID_TERMS, grid_values
-from ranksight.model.search.terms import ON_GRIDS, values, write_term
+from ranksight.model.search.terms import GRID_TERMS, ON_GRIDS, grid_values, values, write_term
 from ranksight.model.series.reducing import Series
 from ranksight.model.structure.neighbourfit import dimensions_of
+from ranksight.model.uncertainty.forecast import Forecast
 
 Count = Callable[[int], float]
 
@@ -306,3 +306,23 @@ def test_a_traced_grid_is_that_of_kernels_too(tmp_path: Path) -> None:
     found = fit(made).predict(ranks=256, kernels=["edge"]).table()
     assert found["value"].tolist() == pytest.approx([4000 / 16], rel=1e-3)
     assert (found["upper"] / found["lower"]).tolist() == pytest.approx([1.0], abs=0.05)
+
+
+def test_a_side_that_no_run_cuts_further_may_be_work_that_no_more_ranks_share() -> None:
+    """Counts that fall up to four ranks and are the same on eight go on to fall, or have ended."""
+    points = np.array([[p, n] for p in (1, 2, 4, 8) for n in (16, 24, 32)], dtype=np.float64)
+
+    def answer(*counts: Callable[[float, float], float]) -> Forecast:
+        each = np.array([[[count(p, n)] for p, n in points] for count in counts])
+        names = tuple(f"k{at}" for at in range(len(counts)))
+        made = Series(("ranks", "size"), points, each, names, ("instructions",) * len(counts))
+        return fit_varied(made).predict(np.array([[16.0, 32.0]]))
+
+    def shared(p: float, n: float) -> float:
+        return 1e6 * n**3 / p + 2e6 * n**2 / min(p, 4)
+
+    said = answer(shared)
+    assert said.lower[0, 0] <= shared(16, 32) * (1 + 1e-6)
+    assert said.upper[0, 0] >= shared(16, 32) * (1 - 1e-6)
+    plain = answer(lambda p, n: 1e6 * n**3 / p + 3e5 * n**2)
+    assert plain.upper[0, 0] < 1.02 * plain.lower[0, 0]

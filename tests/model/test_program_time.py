@@ -15,6 +15,7 @@ from ranksight.model.application.program_time import program_time
 from ranksight.model.fit import fit
 from ranksight.model.fitted_model import Model
 from ranksight.model.quantity import TAIL
+from ranksight.model.structure.wholeunits import Share
 
 POINTS = np.array([[32.0], [64.0]])
 
@@ -34,7 +35,8 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Model:
 
 def summed(model: Model, rho: float = 0.0, **changes: float):
     equation = replace(model.equation, **changes)
-    refined = equation.refine(model.functions.predict(POINTS), model.functions, POINTS)
+    predicted = model.functions.predict(POINTS)
+    refined = equation.refine(predicted, model.functions, POINTS, Share.even(POINTS, predicted))
     return program_time(equation, refined, model.functions, POINTS, model.shares, rho)
 
 
@@ -62,7 +64,8 @@ def test_correlated_noise_of_kernels_adds_up(model: Model) -> None:
 
 
 def test_functions_come_first_where_no_other_law_answers(model: Model) -> None:
-    refined = model.equation.refine(model.functions.predict(POINTS), model.functions, POINTS)
+    predicted = model.functions.predict(POINTS)
+    refined = model.equation.refine(predicted, model.functions, POINTS, Share.even(POINTS, predicted))
     ((rows, others, _, first),) = refined.methods
     assert first.shape == others.shape == (2, 2)
     assert first.all()

@@ -20,7 +20,7 @@ from ranksight.model.application.balance import fit_balance
 from ranksight.model.fitted_model import Model
 from ranksight.model.fitting.varied import fit_varied
 from ranksight.model.resource.clock import measured_clock
-from ranksight.model.resource.contradiction import contradictions
+from ranksight.model.resource.counters import contradictions
 from ranksight.model.series.poisson import HALF, expected, located
 from ranksight.model.series.reducing import Series, series_from_experiment
 from ranksight.model.structure.functions import find_minor
@@ -222,7 +222,7 @@ def test_two_configurations_of_few_samples_are_no_exact_bridge() -> None:
     values = PERIOD * np.array([[5.0, 10.0], [0.0, 0.0], [4e6, 8e6]])[:, :, None]
     made = Series(("ranks",), RANKS[:2, None], values, ("a", "b", "c"), ("branches",) * 3, worth=0 * values + PERIOD)
     levels = fit_levels(made)
-    assert levels is not None
+    assert levels
     for each in (levels, Levels.from_dict(levels.to_dict())):
         said = each.predict(np.array([[1.0], [2.0], [4.0]]))
         ratio = said.upper[:, 0] / said.value[:, 0]

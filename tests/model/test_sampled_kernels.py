@@ -14,11 +14,10 @@ from ranksight.core.experiment import WHOLE, Experiment, Run
 from ranksight.model.application.balance import fit_balance
 from ranksight.model.resource.blocking import UNSEEN, fit_resources, shrinkage
 from ranksight.model.resource.equation import LEVELS, Machine
-from ranksight.model.resource.sampled_times import Sampled, settle
-from ranksight.model.resource.unsampled import with_unsampled
+from ranksight.model.resource.sampled_times import Sampled, settle, with_unsampled
 from ranksight.model.series.reducing import Series, series_from_experiment
 from ranksight.model.series.sampling import means_of_samples
-from ranksight.model.stages import equating
+from ranksight.model.stages import learning
 
 MACHINE = Machine("made up", 2e9, (4.0, 14.0, 50.0, 200.0))
 PERIOD = 1e-3
@@ -202,7 +201,7 @@ def test_a_machine_of_unsteady_pace_widens_times_of_kernels_and_program(tmp_path
 def test_the_exact_time_of_a_program_of_many_kernels_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     experiment = campaign(tmp_path / "e", {"first": 2.0, "second": 3.0}, run_to_run=0.2)
     few = fit(experiment, platform="icelake-8360y").equation.resources
-    monkeypatch.setattr(equating, "MOST_INSIDE", 1)  # no part of the equation is learned after the scale
+    monkeypatch.setattr(learning, "MOST_INSIDE", 1)  # no part of the equation is learned after the scale
     many = fit(experiment, platform="icelake-8360y").equation.resources
     assert few is not None
     assert many is not None

@@ -76,7 +76,9 @@ def test_a_stated_volume_goes_on_to_another_size(one_size: Experiment, tmp_path:
     # What is not stated is not known, and says so.
     (table,) = model.messages(ranks=64, size=24)
     assert {row.reason for row in table.rows if row.kernel == "solve"} == {"size took one value in the measurements"}
-    assert "pack sends as size^2 grows, as stated, beyond what was measured" in model.notes(np.array([[64.0, 24.0]]))
+    assert "bytes of pack, as stated, beyond what was measured: they grow like size^2" in model.notes(
+        np.array([[64.0, 24.0]])
+    )
     held = model.equation.communication
     assert held is not None
     said = held.functions.predict(np.array([[16.0, 24.0]]))
@@ -118,6 +120,6 @@ def test_statements_that_cannot_be_are_refused_in_a_line(
 @pytest.mark.parametrize("broken", [{"texts": 3}, {"trained": [[1.0]]}, {"texts": {"pack": "nowhere"}}])
 def test_damaged_statements_are_refused(broken: dict[str, object]) -> None:
     stated = Stated.read(["pack=size^2"], ("ranks", "size"), np.array([[2.0, 12.0]]))
-    assert stated is not None
+    assert stated.texts
     with pytest.raises(InputError):
         Stated.from_dict({**stated.to_dict(), **broken})

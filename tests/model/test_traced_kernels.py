@@ -56,7 +56,6 @@ def test_a_sum_for_each_rank_is_met_exactly_next_to_a_halo(traced: Experiment) -
             assert answer.ok
             assert (answer.lower, answer.value, answer.upper) == pytest.approx((true,) * 3)
     known = model.functions.neighbours
-    assert known is not None
     assert {kernel for kernel, _ in known.keys} == {"halo"}
 
 

@@ -10,7 +10,7 @@ import pytest
 from ranksight.core.experiment import Experiment, Run
 from ranksight.model.fit import fit
 from ranksight.model.fitted_model import Model
-from ranksight.model.series.turnover import turnover
+from ranksight.model.structure.rank_notes import turnover
 
 RANKS = (1, 2, 4, 8)
 

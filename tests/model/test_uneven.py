@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ranksight.model.series.reducing import Series
-from ranksight.model.structure.uneven import without_uneven
+from ranksight.model.structure.rank_notes import without_uneven
 
 METRICS = ("time", "instructions", "flops_dp", "messages")
 

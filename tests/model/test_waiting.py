@@ -10,7 +10,7 @@ import pytest
 
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE, Experiment, Run
-from ranksight.model.application.waiting import HALTED, parted
+from ranksight.model.application.waiting import HALTED, parted, unworked
 from ranksight.model.fit import fit
 from ranksight.model.fitted_model import Model
 from ranksight.model.series.computation import RUNNING
@@ -135,3 +135,23 @@ def test_the_program_is_the_sum_of_its_parts_where_one_is_of_mpi(tmp_path: Path)
     expected = 4.0 / 512 + 0.02 * 9
     assert lower < expected < upper
     assert value == pytest.approx(expected, rel=0.03)
+
+
+def traced(path: Path, slept: float, cores: int) -> Experiment:
+    """Runs whose ranks work for a second between MPI calls, and write files."""
+    made = Experiment.create(path, "writer", ["ranks"])
+    for ranks in (1, 2, 4):
+        table = pd.DataFrame({"kernel": WHOLE, "rank": np.arange(ranks), "compute_cpu_time": 1.0})
+        run = Run({"ranks": ranks}, collector="pmpi", environment={"cores": str(cores)})
+        made.add(run, table.assign(compute_time=1.0 + slept, wall_time=2.0 + slept))
+    return made
+
+
+def test_time_in_which_no_processor_works_is_named(tmp_path: Path) -> None:
+    """Files that a program writes are no computation; ranks that share cores wait for these."""
+    note = unworked(traced(tmp_path / "io", 3.0, 8))
+    assert "in up to 75% of the time between MPI calls" in note
+    assert "files were read or written" in note
+    assert note in fit(traced(tmp_path / "fitted", 3.0, 8)).remarks.notes
+    assert unworked(traced(tmp_path / "busy", 0.05, 8)) == ""
+    assert "ranks=1" in unworked(traced(tmp_path / "few", 3.0, 1)), "two and four ranks share the core"

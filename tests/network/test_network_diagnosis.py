@@ -18,7 +18,7 @@ from ranksight.analysis.diagnosis.network import diagnose_network
 from ranksight.cli.main import main
 from ranksight.comm.costs.fabric import Fabric
 from ranksight.comm.network import NetworkParameters, Piecewise
-from ranksight.comm.replay.machine import replay
+from ranksight.comm.replay.laid import replay
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import Experiment, Run
 from ranksight.model.application.replayed import replayed_seconds
@@ -57,6 +57,12 @@ def halo(rank: int, ranks: int) -> list[tuple[str, list[tuple[str, int]]]]:
     near = [(rank - 1) % ranks, (rank + 1) % ranks]
     sends = [("Isend", [("Isend", other)]) for other in near]
     return [("Irecv", []), ("Irecv", []), *sends, ("Waitall", [("Irecv", other) for other in near]), ("Allreduce", [])]
+
+
+def butterfly(rank: int, ranks: int) -> list[tuple[str, list[tuple[str, int]]]]:
+    """An exchange with the rank at each doubling distance, one after the other."""
+    others = [rank ^ (1 << turn) for turn in range(ranks.bit_length() - 1)]
+    return [("Sendrecv", [("Sendrecv", other), ("Sendrecv_recv", other)]) for other in others]
 
 
 def traced(path: Path, pattern, ranks=(4, 8), work=lambda rank, ranks: WORK, waits=lambda rank: 0.0) -> Experiment:
@@ -126,6 +132,13 @@ def test_a_ring_that_rank_0_begins_does_not_deadlock(tmp_path):
     found = replay(made.program, FLAT)
     # Every rank works between what it receives and what it sends.
     assert found.time == pytest.approx(STEPS * 12 * (LATENCY + SIZE * G + WORK), rel=1e-6)
+
+
+def test_rounds_of_exchanges_wait_for_each_other_and_are_more_on_more_ranks(tmp_path):
+    order, made = at(traced(tmp_path / "e", butterfly, ranks=(8, 16, 32)), 128)
+    assert [place.operation for place in order.places] == ["Sendrecv"]
+    found = replay(made.program, FLAT)
+    assert found.time == pytest.approx(STEPS * (WORK + 7 * (LATENCY + SIZE * G)), rel=1e-6)
 
 
 def test_a_halo_with_a_sum_keeps_its_order_and_its_steps(tmp_path):

@@ -13,10 +13,10 @@ from ranksight.comm.network import NetworkParameters, Piecewise
 from ranksight.comm.topology.described import from_dict, load, names, to_dict
 from ranksight.comm.topology.places import read_places
 from ranksight.comm.topology.shape import Routes, Topology
-from ranksight.comm.topology.sharing import fair_rates, overlapping, seconds_from, shared_seconds
+from ranksight.comm.topology.sharing import fair_rates, shared_seconds
 from ranksight.core.errors import InputError
 from ranksight.model.messages.table import MessageTable, Row
-from ranksight.model.messages.times import times_of_tables
+from ranksight.model.messages.times import times_of_volumes
 
 RATE = 2e9
 LINK = NetworkParameters.linear(1e-6, 1 / RATE)
@@ -92,14 +92,41 @@ def test_a_link_that_messages_come_to_one_after_the_other_stays_busy():
     messages = 100
     routes = Routes(np.arange(messages), np.zeros(messages, dtype=np.int64), np.array([1.0]))
     begin = 0.7 * np.arange(messages)
-    seconds = seconds_from(routes, np.ones(messages), np.ones(messages), begin)
+    seconds = shared_seconds(routes, np.ones(messages), np.ones(messages), begin)
     assert (begin + seconds).max() == pytest.approx(messages, rel=0.05)
     # Where each has passed before the next comes, none waits.
-    assert seconds_from(routes, np.ones(messages), np.ones(messages), 2 * begin) == pytest.approx(np.ones(messages))
+    assert shared_seconds(routes, np.ones(messages), np.ones(messages), 2 * begin) == pytest.approx(np.ones(messages))
 
 
 def test_messages_apart_in_time_do_not_share():
-    assert overlapping(np.array([0.0, 5.0, 0.5, 5.5]), np.ones(4)).tolist() == [0, 1, 0, 1]
+    routes = Routes(np.arange(4), np.zeros(4, dtype=np.int64), np.array([1.0]))
+    seconds = shared_seconds(routes, np.ones(4), np.ones(4), np.array([0.0, 5.0, 0.5, 5.25]))
+    # Alone until the second begins, then half of the link each until one ends.
+    assert seconds == pytest.approx([1.5, 1.75, 1.5, 1.75])
+
+
+def test_a_small_change_of_when_messages_begin_changes_their_times_as_little():
+    routes = Routes(np.arange(40), np.zeros(40, dtype=np.int64), np.array([1.0]))
+    begin = np.random.default_rng(3).uniform(0, 20, 40)
+    one, other = (shared_seconds(routes, np.ones(40), np.ones(40), begin * factor) for factor in (1.0, 1.0001))
+    assert np.abs(one - other).max() < 0.05
+    assert abs(one.mean() - other.mean()) < 0.01
+
+
+def test_rates_by_round_trips_are_in_proportion_to_their_inverse():
+    routes = Routes(np.array([0, 1, 2]), np.zeros(3, dtype=np.int64), np.array([6.0]))
+    trip = np.array([1.0, 2.0, 2.0])
+    assert fair_rates(routes, np.full(3, np.inf), 1 / trip) == pytest.approx([3.0, 1.5, 1.5])
+    # What one cannot take goes to the others.
+    assert fair_rates(routes, np.array([1.0, np.inf, np.inf]), 1 / trip) == pytest.approx([1.0, 2.5, 2.5])
+
+
+def test_routers_of_a_dragonfly_that_have_the_link_to_a_group_need_no_further_hop():
+    shape = Topology("dragonfly", (2, 4, 5), RATE)
+    # Group 0 has its link to group 1 on router 0, and that to group 4 on router 3; group 1 has that to group 0 on 0.
+    source, target = np.array([0, 6, 0, 6, 0]), np.array([8, 8, 14, 14, 1])
+    assert shape.hops(source, target).tolist() == [1, 2, 2, 3, 0]
+    assert shape.hops(target, source).tolist() == [1, 2, 2, 3, 0]
 
 
 @pytest.mark.parametrize("taper", [1.0, 2.0, 4.0])
@@ -132,11 +159,11 @@ def test_distribution_decides_what_crosses_switches(distribution, apart):
     row = Row("ring", "MPI_Send", 0, 1 << 20, ones, volume, volume, volume, codes, ones, volume, 0, "", "")
     fabric = Fabric(LINK, LINK, 2, distribution, tree(taper))
     table = MessageTable({"ranks": ranks}, ranks, (row,))
-    ((found,),) = times_of_tables([table], fabric, "openmpi-5.0", ("bytes",))
+    (found,) = times_of_volumes([(table, "bytes")], fabric, "openmpi-5.0")
     # 16 ranks of a switch all send up over what one node's link carries.
     assert found["ring", "MPI_Send"] == pytest.approx(1e-6 + 16 * 1e6 / RATE, rel=0.02)
     other = Fabric(LINK, LINK, 2, {"block": "cyclic", "cyclic": "block"}[distribution], tree(taper))
-    ((found,),) = times_of_tables([table], other, "openmpi-5.0", ("bytes",))
+    (found,) = times_of_volumes([(table, "bytes")], other, "openmpi-5.0")
     assert found["ring", "MPI_Send"] == pytest.approx(1e-6 + apart * 1e6 / RATE, rel=0.02)
 
 

@@ -17,7 +17,7 @@ from ranksight.core.errors import InputError
 from ranksight.model.application.bulk_synchronous import Application
 from ranksight.model.application.network import Network
 from ranksight.model.messages.table import MessageTable, Row
-from ranksight.model.messages.times import gone_through, sharing_pairs, times_of_tables
+from ranksight.model.messages.times import gone_through, sharing_pairs, times_of_volumes
 
 G, ALPHA, SIZE = 1e-9, 1e-6, 1e6
 FAR = NetworkParameters.linear(ALPHA, G)
@@ -32,7 +32,7 @@ def time(rules: list[Rule], ranks: int, fabric: Fabric, operation: str = "Send")
     volume = count * SIZE
     row = Row("k", operation, ranks, 1 << 20, count, volume, volume, volume, links, one, one * SIZE, 0.0, "", "")
     table = MessageTable({"ranks": ranks}, ranks, (row,))
-    return times_of_tables([table], fabric, "openmpi-5.0", ("bytes",))[0][0]["k", operation]
+    return times_of_volumes([(table, "bytes")], fabric, "openmpi-5.0")[0]["k", operation]
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.floats(0, 1e9)), min_size=1, max_size=20))

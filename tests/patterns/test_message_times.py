@@ -9,7 +9,7 @@ from ranksight.comm.costs.cost import cost
 from ranksight.comm.costs.fabric import Fabric
 from ranksight.comm.network import NetworkParameters, Piecewise
 from ranksight.model.messages.table import MessageTable, Row
-from ranksight.model.messages.times import times_of_tables
+from ranksight.model.messages.times import times_of_volumes
 
 ALPHA, BETA, GAP = 5e-6, 1e-9, 1e-6
 LINK = NetworkParameters.linear(ALPHA, BETA, gap=Piecewise((0,), (GAP,), (BETA,)))
@@ -49,7 +49,7 @@ def row(
 def operation_times(
     table: MessageTable, fabric: Fabric, choice: str = "openmpi-5.0", volume: str = "bytes"
 ) -> dict[tuple[str, str], float]:
-    return times_of_tables([table], fabric, choice, (volume,))[0][0]
+    return times_of_volumes([(table, volume)], fabric, choice)[0]
 
 
 def table(*rows: Row) -> MessageTable:

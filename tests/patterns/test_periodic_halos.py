@@ -101,7 +101,7 @@ PROGRAMS = {
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_what_eight_ranks_do_not_decide_is_in_the_interval(tmp_path: Path, name: str) -> None:
     law = law_of(tmp_path, PROGRAMS[name], (1, 2, 4, 8))
-    assert law is not None
+    assert law
     # What is sent both ways whoever is there is the same number of messages at any number of ranks.
     assert set(law.metrics) == {"bytes_sent", *(["messages"] if "itself" not in name else [])}
     for p, what in itertools.product((16, 27, 64), law.metrics):
@@ -115,7 +115,7 @@ def test_what_eight_ranks_do_not_decide_is_in_the_interval(tmp_path: Path, name:
 
 def test_a_saturated_fit_has_no_interval_of_no_width(tmp_path: Path) -> None:
     law = law_of(tmp_path, PROGRAMS["periodic"], (1, 2, 4, 8))
-    assert law is not None
+    assert law
     for p, what in itertools.product((16, 64), ("messages", "bytes_sent")):
         _, low, high, _ = said(law, what, p)
         assert high > 1.1 * low, (p, what)
@@ -126,7 +126,7 @@ def test_a_saturated_fit_has_no_interval_of_no_width(tmp_path: Path) -> None:
 def test_the_run_that_decides_is_named(tmp_path: Path, asked: int, run: int) -> None:
     """It follows the rule of the ranks measured, powers of two here: a program may refuse 3 or 27."""
     law = law_of(tmp_path, PROGRAMS["periodic"], (1, 2, 4, 8))
-    assert law is not None
+    assert law
     assert f"trace {run} ranks to decide" in law.remark(np.array([[float(asked)]]))
     assert "of halo are uncertain" in law.remark(np.array([[float(asked)]]))
     assert law.remark(np.array([[8.0]])) == ""
@@ -136,7 +136,7 @@ def test_the_run_that_decides_is_named(tmp_path: Path, asked: int, run: int) -> 
 @pytest.mark.parametrize("ranks", [(1, 2, 4, 8, 27), (1, 2, 4, 9, 12, 27)])
 def test_counts_are_exact_where_a_run_decides(tmp_path: Path, name: str, ranks: tuple[int, ...]) -> None:
     law = law_of(tmp_path, PROGRAMS[name], ranks)
-    assert law is not None
+    assert law
     for p, what in itertools.product((16, 64, 96, 125), law.metrics):
         assert said(law, what, p)[:3] == pytest.approx([means(PROGRAMS[name], p)[what]] * 3), (p, what)
     assert law.remark(np.array([[64.0]])) == ""
@@ -146,7 +146,7 @@ def test_counts_are_exact_where_a_run_decides(tmp_path: Path, name: str, ranks: 
 def test_a_ring_is_decided_by_eight_ranks(tmp_path: Path, once: bool) -> None:
     ring = exchange((True,), once=once)
     law = law_of(tmp_path, ring, (1, 2, 4, 8))
-    assert law is not None
+    assert law
     for p in (3, 5, 16, 100):
         assert said(law, "messages", p)[:3] == pytest.approx([means(ring, p)["messages"]] * 3)
 
@@ -154,7 +154,7 @@ def test_a_ring_is_decided_by_eight_ranks(tmp_path: Path, once: bool) -> None:
 def test_a_channel_is_periodic_in_some_dimensions(tmp_path: Path) -> None:
     channel = exchange((True, False, False))
     law = law_of(tmp_path, channel, (1, 2, 4, 8, 27))
-    assert law is not None
+    assert law
     assert law.grid.periodic == (True, False, False)
     for p in (16, 48, 64):
         assert said(law, "messages", p)[:3] == pytest.approx([means(channel, p)["messages"]] * 3)
@@ -168,7 +168,7 @@ def test_an_odd_number_of_messages_was_not_sent_both_ways(tmp_path: Path) -> Non
     fitting = []
     for steps in (STEPS, 1):
         law = law_of(tmp_path / str(steps), thrice, (1, 2), steps)
-        assert law is not None
+        assert law
         weight = law.weight[law.metrics.index("messages")]
         fitting.append({grid for grid, each in zip(law.grids, weight.tolist(), strict=True) if each > 0})
     both = Cartesian(1, (True,))
@@ -181,7 +181,7 @@ def test_a_part_of_the_dimensions_that_is_decided_leaves_the_others_open(tmp_pat
     """Twelve ranks are 3 x 2 x 2: they decide the first dimension only."""
     channel = exchange((True, False, False))
     law = law_of(tmp_path, channel, (1, 2, 4, 8, 12))
-    assert law is not None
+    assert law
     _, low, high, _ = said(law, "messages", 64)
     assert low < means(channel, 64)["messages"] <= high
     assert said(law, "messages", 16)[:3] == pytest.approx([means(channel, 16)["messages"]] * 3)
@@ -195,7 +195,7 @@ def test_bytes_that_vary_over_the_ranks_follow_the_faces(tmp_path: Path) -> None
         return [(rank, peer, size * (1 + 0.1 * np.sin(7.0 * rank + ranks))) for rank, peer, size in periodic(ranks)]
 
     law = law_of(tmp_path, uneven, (1, 2, 3, 4, 6, 8, 12, 18))
-    assert law is not None
+    assert law
     for p in (32, 64):
         value, low, high, _ = said(law, "bytes_sent", p)
         true = means(uneven, p)["bytes_sent"]
@@ -209,7 +209,7 @@ def test_bytes_that_vary_over_the_ranks_follow_the_faces(tmp_path: Path) -> None
 def test_one_cost_in_all_directions_is_likelier_than_several(tmp_path: Path) -> None:
     """Six ranks show one dimension; on a grid that ends in the others they would cost twice as much there."""
     law = law_of(tmp_path, PROGRAMS["periodic"], (1, 2, 3, 4, 6, 8))
-    assert law is not None
+    assert law
     weight = dict(zip(law.grids, law.weight[law.metrics.index("messages")].tolist(), strict=True))
     assert weight[Cartesian(3, (True, True, True))] > 50 * weight[Cartesian(3, (True, False, False))] > 0
     assert said(law, "messages", 64)[:3] == pytest.approx([means(PROGRAMS["periodic"], 64)["messages"]] * 3)
@@ -227,14 +227,14 @@ def test_other_messages_of_the_same_operation_hide_no_grid(tmp_path: Path) -> No
         table = each.rename("messages").reset_index().assign(kernel="halo")
         experiment.add(Run({"ranks": p}, collector="pmpi"), table, tables={"peers": peers})
     law = fit_neighbours(experiment, {("halo", "messages")}, lambda: experiment.tables("counters"))
-    assert law is not None
+    assert law
     assert [(grid.dimensions, grid.periodic) for grid in law.grids] == [(3, (True, True, True))]
     assert said(law, "messages", 64)[0] == pytest.approx(6)
 
 
 def test_laws_come_back_from_plain_data(tmp_path: Path) -> None:
     law = law_of(tmp_path, PROGRAMS["periodic"], (1, 2, 4, 8))
-    assert law is not None
+    assert law
     again = Neighbours.from_dict(law.to_dict())
     points = np.array([[16.0], [27.0], [64.0]])
     for end in ("value", "lower", "upper"):
@@ -247,7 +247,7 @@ def test_laws_come_back_from_plain_data(tmp_path: Path) -> None:
 def test_a_long_domain_is_cut_as_its_edges_have_it(edges: tuple[float, ...], periodic: bool, tmp_path: Path) -> None:
     sends = exchange((periodic,) * len(edges), edges=edges)
     law = law_of(tmp_path, sends, range(1, 9))
-    assert law is not None
+    assert law
     again = Neighbours.from_dict(law.to_dict())
     for ranks in (12, 16, 24, 32):
         for name, true in means(sends, ranks).items():
@@ -268,7 +268,7 @@ def test_a_box_that_is_cut_as_a_plane_is_in_the_interval(tmp_path: Path, periodi
     sends = exchange((periodic,) * 3, edges=BOX, last=True)
     assert [least_cut(p, BOX, last=True) for p in (2, 4, 8)] == [(2, 1, 1), (2, 2, 1), (4, 2, 1)]
     law = law_of(tmp_path, sends, ranks)
-    assert law is not None
+    assert law
     assert {grid.dimensions for grid in law.grids} == {2, 3}
     for p, name in itertools.product((16, 27, 32, 64), law.metrics):
         true, (value, low, high, status) = means(sends, p)[name], said(law, name, p)
@@ -285,7 +285,7 @@ def test_a_run_that_cuts_a_box_otherwise_than_a_plane_decides(
 ) -> None:
     sends = exchange((True,) * len(edges), edges=edges, last=True)
     law = law_of(tmp_path, sends, (1, 2, 4, 8, *decided))
-    assert law is not None
+    assert law
     assert {grid.dimensions for grid in law.grids} == {len(edges)}
     for p in (27, 32, 64):
         messages = means(sends, p)["messages"]
@@ -295,5 +295,5 @@ def test_a_run_that_cuts_a_box_otherwise_than_a_plane_decides(
 def test_a_square_plane_is_no_flat_box(tmp_path: Path) -> None:
     """Boxes of less than half the height would be cut so as well, and are few."""
     law = law_of(tmp_path, exchange((True, True)), (1, 2, 4, 8))
-    assert law is not None
+    assert law
     assert {grid.dimensions for grid in law.grids} == {2}

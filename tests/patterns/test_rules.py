@@ -219,6 +219,12 @@ def test_sizes_of_communicators(seen: dict[int, list[int]], wanted: list[str]) -
     assert [size.text for size in communicator_sizes(seen)] == wanted
 
 
+def test_lines_of_a_grid_explain_sizes_of_a_program_that_makes_one() -> None:
+    seen = {8: [2, 4], 16: [4], 32: [4, 8]}
+    assert {size.text for size in communicator_sizes(seen, grid=True)} == {"x of a 2-d grid", "y of a 2-d grid"}
+    assert {size.text for size in communicator_sizes(seen)} == {"4", "ranks / 4"}
+
+
 def test_sizes_without_an_equation() -> None:
     assert communicator_sizes({4: [3], 8: [5], 16: [11]}) == [UNKNOWN]
 

@@ -15,7 +15,7 @@ import pytest
 from ranksight.cli.main import main
 from ranksight.core.experiment import Experiment
 from ranksight.core.experiment import read as read_experiment
-from ranksight.model.application.message_series import message_series
+from ranksight.model.application.agreement import message_series
 from ranksight.model.fit import fit
 from ranksight.model.messages.fit_messages import fit_messages
 from ranksight.model.messages.observations import OUTSIDE

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from ranksight.cli import main
-from ranksight.model.application.equation_terms import BLOCKING
-from ranksight.model.application.equation_terms import CLOCK as CLOCK_TERM
+from ranksight.model.application.breakdown import BLOCKING
+from ranksight.model.application.breakdown import CLOCK as CLOCK_TERM
 from ranksight.model.fitted_model import Model
 from ranksight.platforms import load
 from ranksight.reports.equation_terms import number

@@ -102,7 +102,7 @@ def test_what_larger_problems_counted_bounds_more_ranks(tmp_path: Path, stalled:
 
 def test_strong_scaling_on_an_instance_asks_it_to_hold_no_more(tmp_path: Path) -> None:
     model = fit(_measured(tmp_path / "e", growing=False), platform=PLATFORM)
-    assert model.equation.cache is not None
+    assert model.equation.cache.kernels
     assert _notes(model, 36) == []
     answer = _times(model, "cached", ranks=36)
     assert answer.value == pytest.approx(_served(36, 1.0, growing=False)["time"], rel=0.02)
@@ -129,13 +129,13 @@ def test_random_replacement_in_its_closed_form() -> None:
 def test_nothing_is_reported_where_nothing_is_known(provenance: str, platform: str, tmp_path: Path) -> None:
     experiment = _measured(tmp_path / "e", provenance)
     model = fit(experiment, platform=platform) if platform != "generic" else fit(experiment)
-    assert model.equation.cache is None
+    assert not model.equation.cache.kernels
 
 
 def test_ranks_on_an_instance_follow_the_placement() -> None:
     machine = load(PLATFORM)
     instances = Domains.of_cache(machine, machine.caches[2], Domains.of(machine))
-    assert (instances.cores, instances.count, instances.domain) == (36, 2, None)
+    assert (instances.cores, instances.count, instances.domain) == (36, 2, (0.0, 0.0))
     ranks = np.array([1.0, 8.0, 36.0, 72.0, 720.0])
     assert instances.active(ranks).tolist() == [1, 8, 36, 36, 36]
     assert instances.placed("scattered", None).active(ranks).tolist() == [1, 4, 18, 36, 36]

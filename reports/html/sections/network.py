@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ranksight.analysis.diagnosis.critical import PathShares, path_shares
-from ranksight.comm.replay.machine import CAUSES
+from ranksight.comm.replay.replayed import CAUSES
 from ranksight.core.arrays import Array
 from ranksight.core.errors import RanksightError
 from ranksight.core.names import short_names

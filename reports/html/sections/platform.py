@@ -28,7 +28,7 @@ def build(context: Context) -> dict[str, Any] | None:
         rows += [
             _row(f"latency of {level}", f"{x:.3g} cycles") for level, x in zip(LEVELS, machine.latencies, strict=True)
         ]
-    if equation.network is not None:
+    if equation.network:
         rows += list(_network(equation.network.table, None))
         rows.append(_row("network: ranks that share a node", f"{min(equation.network.ranks_per_node, 1 << 30):,}"))
     return {"name": name, "rows": rows, "estimates": 0, "described": False} if rows else None

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ranksight.model.application.equation_terms import BLOCKING, CLOCK, CPI, OTHERS, EquationTerms
+from ranksight.model.application.breakdown import BLOCKING, CLOCK, CPI, OTHERS, EquationTerms
 from ranksight.model.uncertainty.forecast import Forecast
 from ranksight.reports.equation_terms import UNITS, ends, number
 from ranksight.reports.html.context import Context
