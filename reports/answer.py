@@ -24,7 +24,7 @@ def target_words(sweep: Sweep) -> str:
 def answer(sweep: Sweep, against: Ideal | None, lost: Sequence[Loss] = (), then: str = "") -> str:
     """One sentence with the prediction; with insufficient data, the reason and the run that would help (`then`)."""
     program, where = sweep.model.application or "the program", target_words(sweep)
-    if (machine := sweep.model.equation.machine) is not None:
+    if machine := sweep.model.equation.machine:
         where = f"{where} on {machine.name}"
     if not sweep.timed:
         return f"{program} was measured without times: its time at {where} is not predicted."

@@ -53,7 +53,7 @@ def blocks(found: Diagnosis, most: int = 12) -> list[Block]:
         said += _advice(found, most)
     while said and said[-1] == "":
         said.pop()
-    if (machine := found.model.equation.machine) is not None:
+    if machine := found.model.equation.machine:
         said += ["", *(Text(f"note: {each}", 0) for each in machine.assumed)]
     return said
 
@@ -102,7 +102,7 @@ def _program(found: Diagnosis, at: int) -> list[Block]:
     """The program's time at one configuration, as a prediction gives it, and what it is spent on."""
     where, program = in_words(dict(zip(found.model.parameters, found.evidence.points[at], strict=True))), found.program
     machine = found.model.equation.machine
-    where = where if machine is None else f"{where} on {machine.name}"
+    where = f"{where} on {machine.name}" if machine else where
     spent = sorted(found.parts.items(), key=lambda item: -item[1][at])
     parts = ", ".join(f"{NAMES[name]} {share[at]:.0%}" for name, share in spent if share[at] >= 0.005)
     if program is None or not np.isfinite(program.value[0, at]):

@@ -74,7 +74,7 @@ def _distance(sweep: Sweep) -> Fact:
 def _machine(sweep: Sweep) -> list[Fact]:
     """What is assumed where the target is another machine than that of the runs."""
     machine = sweep.model.equation.machine
-    if machine is None:
+    if not machine:
         return []
     seen = 0 if machine.seen is None else len(machine.seen)
     runs = f"{counted(seen, 'configuration') if seen else 'No configuration'} was measured on {machine.name}"

@@ -174,7 +174,7 @@ def _offers_of(
                 None if price is None else _cost(price, platform, configuration, seconds, nodes, joules),
                 "" if price is None else price.currency,
                 changed,
-                () if machine is None else tuple(map(str, machine.assumed)),
+                tuple(map(str, machine.assumed)) if machine else (),
             )
         )
     return rows

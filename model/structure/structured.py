@@ -132,12 +132,7 @@ def _structured(
     minor = tuple(key for key in find_minor(series) if key not in lawful)
     met = law.exact | set(laws.keys)
     loose = ((unruled(experiment) | set(shown.along)) - irregular) | uneven
-    # Partners on a grid are regular, whatever decides how much they get, where few of the others are partners.
-    gridded = {kernel for kernel, name in law.exact if name == "messages"} & irregular
-    gridded = {kernel for kernel in gridded if number[kernel] < traced - 1}
-    if laws and gridded:
-        laws = replace(laws, chance=laws.chance | np.isin(laws.kernels, list(gridded)))
-    scattered = tuple(key for key in keys if key[1] in SENT and key[0] in irregular - gridded)
+    scattered = tuple(key for key in keys if key[1] in SENT and key[0] in irregular)
     unmet = tuple(key for key in keys if key[1] in SENT and key[0] in loose and key not in met)
     levels, unserved = fit_levels(series, **each), find_unserved(series)
     scattered_work = tuple(key for key in keys if key[1] in WORK and key[0] in irregular)
