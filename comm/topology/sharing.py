@@ -9,8 +9,6 @@ its weighted form); Lakshman and Madhow, IEEE/ACM Trans. Networking 5 (1997) 336
 from __future__ import annotations
 
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from ranksight.comm.topology.shape import Routes
 from ranksight.core.arrays import Array, Ints, Mask
@@ -93,6 +91,10 @@ def _meeting(routes: Routes, begin: Array, seconds: Array, sent: Mask) -> tuple[
     latest = np.maximum.accumulate(end + day * link)
     meets = (link[1:] == link[:-1]) & (start[1:] + day * link[1:] < latest[:-1])
     pairs = message[:-1][meets], message[1:][meets]
+    # Predictions without links to share do without scipy.
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
     graph = coo_array((np.ones(len(pairs[0])), pairs), shape=(len(begin),) * 2)
     several, group = connected_components(graph, directed=False)
     return int(several), np.asarray(group, dtype=np.int64)
