@@ -121,7 +121,7 @@ def _fine(line: Evidence, index: Index, known: Mask, level: float) -> tuple[Arra
 
     low, high = (end[index] for end in line.whole_ends)
     wide = log_ratio(high, np.maximum(low, 1e-300))
-    spread = np.nan_to_num(wide / (2 * float(special.ndtri((1 + level) / 2))), nan=1.0, posinf=1.0)
+    spread = np.nan_to_num(wide / (2 * float(special.ndtri((1 + level) / 2))), nan=1.0, posinf=1.0, neginf=1.0)
     times = times_of(np.where(known, line.whole[index], np.nan))
     largest = np.nan_to_num(times_of(line.whole[line.separate])).max(axis=0)
     return np.exp(fine), times, between(spread), times / np.exp(np.interp(fine, x, np.log(line.total))), largest

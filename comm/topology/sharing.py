@@ -113,9 +113,11 @@ def _flow(routes: Routes, volume: Array, limit: Array, begin: Array, part: Array
         at = np.flatnonzero(todo & (starts <= now))
         rate = fair_rates(routes.among(at), limit[at], None if part is None else part[at])
         # What has begun since rates were last set has had as much from then on.
-        left[at] -= np.where(fresh[at], rate * (now - starts[at]), 0.0)
+        bounded = np.isfinite(rate)
+        left[at] -= np.where(fresh[at] & bounded, np.where(bounded, rate, 0.0) * (now - starts[at]), 0.0)
         fresh[at] = False
-        lasts = left[at] / rate
+        # What nothing bounds has arrived when it began.
+        lasts = np.where(bounded, left[at] / rate, starts[at] - now)
         longest = max(longest, float((now + lasts - starts[at]).max()))
         step = max(float(lasts.min()) * (1 + NEAR), TOGETHER * longest)
         later = int(np.searchsorted(upcoming, now, side="right"))

@@ -98,6 +98,14 @@ def test_a_link_that_messages_come_to_one_after_the_other_stays_busy():
     assert shared_seconds(routes, np.ones(messages), np.ones(messages), 2 * begin) == pytest.approx(np.ones(messages))
 
 
+def test_messages_that_nothing_bounds_arrive_when_they_begin():
+    nothing = np.zeros(0, dtype=np.int64)
+    routes = Routes(nothing, nothing, np.zeros(0))
+    assert shared_seconds(routes, np.full(2, 2048.0), np.full(2, np.inf)) == pytest.approx([0.0, 0.0])
+    begin = np.array([0.0, 3.0])
+    assert shared_seconds(routes, np.full(2, 2048.0), np.full(2, np.inf), begin) == pytest.approx([0.0, 0.0])
+
+
 def test_messages_apart_in_time_do_not_share():
     routes = Routes(np.arange(4), np.zeros(4, dtype=np.int64), np.array([1.0]))
     seconds = shared_seconds(routes, np.ones(4), np.ones(4), np.array([0.0, 5.0, 0.5, 5.25]))
