@@ -148,8 +148,6 @@ def table_reader(chosen: argparse.Namespace) -> tuple[Naming, Read]:
     )
     if chosen.melt and chosen.pivot:
         raise UsageError("ranksight import: --melt and --pivot", "a table is wide or long: give one of them")
-    if chosen.total and not chosen.kernel:
-        raise UsageError("ranksight import: --total without --kernel", "say which column names the kernels")
     found = {name: source for name, source in given.items() if "(" in source}
     periods = _constants(chosen.period, "--period")
     naming = Naming(found, _constants(chosen.set), {}, periods, values=_stated(chosen.values))
@@ -195,6 +193,8 @@ def _read_table(columns: Columns, strict: bool, outside: bool, path: Path, reade
     if not named and not shape.melt and not shape.pivot:
         heads = [name for name in dict.fromkeys(shape.read(path, [], columns.delimiter).header) if name]
         columns, note = by_names(path, columns, shape.read(path, heads, columns.delimiter).columns, outside)
+    if columns.total and not columns.kernel:
+        raise UsageError("ranksight import: --total without --kernel", "say which column names the kernels")
     if reader == "markdown":
         single = [name for name in (columns.kernel, columns.rank) if name is not None]
         needed = [*columns.parameters.values(), *single]

@@ -207,7 +207,7 @@ def _latex_number(text: str) -> str:
 def _latex_cases(pieces: Sequence[Piece]) -> str:
     signs = {"at": "=", "above": ">", "below": r"\leq"}
     # What is below stands below the value that the piece before it is above of.
-    _, _, name, value = next((piece for piece in pieces if piece[3]), ("", "", "", ""))
+    _, _, name, value = next((piece for piece in reversed(pieces) if piece[3]), ("", "", "", ""))
     rows = [f"{text} & {own or name} {signs.get(how, '')} {at or value}" for text, how, own, at in pieces]
     return "\\begin{cases} " + r" \\ ".join(rows) + " \\end{cases}"
 
@@ -236,8 +236,10 @@ def _python_cases(pieces: Sequence[Piece]) -> str:
     at = {value: text for text, how, _, value in pieces if how == "at"}
     if len(at) == len(pieces):
         return "{" + ", ".join(f"{value}: {text}" for value, text in at.items()) + f"}}[{pieces[0][2]}]"
-    (above, _, name, value), (below, _, _, _) = pieces
-    return f"({above} if {name} > {value} else {below})"
+    *above, (written, _, _, _) = pieces
+    for text, _, name, value in reversed(above):
+        written = f"({text} if {name} > {value} else {written})"
+    return written
 
 
 FUNCTIONS = ("ceil", "floor", "log2")

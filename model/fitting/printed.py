@@ -84,11 +84,13 @@ class Printed(Keyed):
         """The leading hypothesis of series `i` as people read it."""
         if not self.weight[i, 0] > 0:
             return "none"
+        # From the largest values on which a function begins.
+        pieces = [self._formula(i)]
         for part in self.below:
             for at in np.flatnonzero(part.rows == i).tolist():
-                place = f"{self.parameters[part.axis[at]]} = {part.at[at]:.4g}"
-                return f"{self._formula(i)} above {place}, {part.fitted.formula(at)} below"
-        return self._formula(i)
+                pieces[-1] += f" above {self.parameters[part.axis[at]]} = {part.at[at]:.4g}"
+                pieces.append(part.fitted.formula(at))
+        return ", ".join(pieces) + " below" * (len(pieces) > 1)
 
     def _formula(self, i: int) -> str:
         text = ""

@@ -21,6 +21,7 @@ from ranksight.model.kernel_time.perwork import PerWork
 from ranksight.model.kernel_time.rates import Rates
 from ranksight.model.kernel_time.where import Where, occupancy
 from ranksight.model.quantity import Quantity
+from ranksight.model.series.computation import waiting
 from ranksight.model.series.domains import Domains
 from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import median
@@ -97,9 +98,12 @@ class _Known:
 
     @classmethod
     def of(cls, series: Series) -> _Known:
-        """Of the kernels with a time at :data:`FEWEST` configurations; the whole program is the sum of the others."""
+        """Of the kernels with a time at :data:`FEWEST` configurations that is not that of messages; the whole program
+        is the sum of the others."""
         rows, (middle, error) = series.rows, located(series)
+        messages = waiting(series)
         timed = [kernel for kernel in dict.fromkeys(series.kernels) if (kernel, "time") in rows]
+        timed = [kernel for kernel in timed if kernel not in messages]
         kernels = [kernel for kernel in timed if (middle[rows[kernel, "time"]] > 0).sum() >= FEWEST]
         return cls(series, tuple(k for k in kernels if k != WHOLE or len(kernels) == 1), middle, error)
 

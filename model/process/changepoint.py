@@ -55,7 +55,7 @@ def changepoints(
     odds = {place: np.full(len(breaks), priors.ANOTHER_REGIME - np.log(len(places))) for place in places}
     if node:
         assert domains is not None
-        between[node] = domains.ranks_per_node + 1.0
+        between[node] = float(np.nextafter(domains.ranks_per_node, np.inf))
         one, step, separate = priors.NODE_REGIMES.values()
         unknown = odds.get(node, np.full(len(breaks), -np.inf))
         odds[node] = np.where(of_messages, np.log((step + separate) / one), unknown)

@@ -66,6 +66,12 @@ def exchanging(series: Series) -> set[str]:
     return names
 
 
+def waiting(series: Series) -> set[str]:
+    """Kernels whose time is that of messages: they exchange some (:func:`exchanging`), and nothing was counted of what
+    they compute."""
+    return exchanging(series) - {kernel for kernel, name in series.keys if name in COUNTED}
+
+
 def apart_from_ranks(series: Series) -> Mask:
     """Which parameters change nothing in each series, (s, m): :data:`DIVIDERS`, in computation whose work per rank is
     stated.

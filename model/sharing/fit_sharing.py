@@ -154,7 +154,8 @@ def _known(
     limited = domains.limited
     with np.errstate(invalid="ignore", divide="ignore"):
         # Without a platform, seconds by the largest rate that was reached: the domain gives that much at least.
-        reached = np.ones(len(work)) if limited else np.nanmax(counted.active * every / counted.time, axis=1)
+        rate = ratio(counted.active * every, counted.time, np.nan)
+        reached = np.ones(len(work)) if limited else np.nanmax(rate, axis=1)
         room = np.ones(len(work))
         if limited:
             room = np.nanmin(np.where(every > 0, 0.9 * counted.time / transfer, np.inf), axis=1)

@@ -12,7 +12,7 @@ from ranksight.core.arrays import Array, Index, Mask
 from ranksight.core.experiment import Experiment
 from ranksight.core.metrics import Reduction
 from ranksight.model.resource.equation import LEVELS
-from ranksight.model.series.computation import PROGRAM, in_cores
+from ranksight.model.series.computation import PROGRAM, in_cores, waiting
 from ranksight.model.series.domains import Domains
 from ranksight.model.series.reducing import Series, series_from_experiment
 from ranksight.model.series.reduction import reduce
@@ -130,8 +130,9 @@ def read_counts(
         return columns, columns, nothing
 
     samples, columns = series.samples, {}
+    messages = waiting(series)
     for kernel in dict.fromkeys(series.kernels):
-        if (kernel, "time") not in rows or np.nanmean(samples[rows[kernel, "time"]]) < SAMPLES:
+        if kernel in messages or (kernel, "time") not in rows or np.nanmean(samples[rows[kernel, "time"]]) < SAMPLES:
             continue
         work_of = work(kernel)
         loads = np.isfinite(work_of[1]) if counted else work_of[1] > 0

@@ -51,6 +51,12 @@ def test_the_whole_is_asked_for_by_name(tmp_path: Path, capsys: pytest.CaptureFi
     assert set(read(tmp_path / "made").counters()["kernel"]) == {WHOLE, *nested}, "it stays a timer to be asked for"
 
 
+def test_the_whole_is_named_where_columns_say_themselves_what_they_hold(tmp_path: Path) -> None:
+    path = table(tmp_path, NESTED)
+    assert main(["import", "csv", str(path), "--total", "Total", "-o", str(tmp_path / "made")]) == 0
+    assert WHOLE in set(read(tmp_path / "made").counters()["kernel"])
+
+
 def test_the_user_may_say_that_no_timer_holds_others(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert imported(table(tmp_path, NESTED), "--total", "") == 0
     assert set(read(tmp_path / "made").counters()["kernel"]) == set(NESTED)

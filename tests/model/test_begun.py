@@ -1,0 +1,85 @@
+"""Times that are nothing on one rank, or up to another value, and functions from there on."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ranksight.core.experiment import Experiment, Run
+from ranksight.model.fit import fit
+from ranksight.model.fitted_model import Model
+from ranksight.model.fitting.fit_series import fit_series
+from ranksight.model.fitting.fitted import Fitted
+from ranksight.model.series.reducing import Series
+from ranksight.reports.formula import latex, python, readable
+
+RANKS = np.array([1.0, 2, 4, 8, 12, 24, 48])
+
+
+def sent(ranks: np.ndarray) -> np.ndarray:
+    return np.where(ranks > 1, 0.2 / ranks + 0.004, 0.0)
+
+
+def _fit(points: np.ndarray, exact: np.ndarray, parameters: tuple[str, ...]) -> Fitted:
+    scatter = np.exp(0.01 * np.random.default_rng(5).normal(size=(1, len(points), 3)))
+    return fit_series(Series(parameters, points, exact[None, :, None] * scatter, ("mpi",), ("time",)))
+
+
+def test_nothing_on_one_rank_and_a_function_beyond():
+    fitted = _fit(RANKS[:, None], sent(RANKS), ("ranks",))
+    answer = fitted.predict(np.array([[1.0], [2.0], [96.0], [192.0]]))
+    assert answer.value[0, 0] == answer.lower[0, 0] == answer.upper[0, 0] == 0
+    np.testing.assert_allclose(answer.value[0, 1:], sent(np.array([2.0, 96.0, 192.0])), rtol=0.06)
+    assert (answer.upper[0, 2:] < 4 * answer.lower[0, 2:]).all()
+    again = Fitted.from_dict(json.loads(json.dumps(fitted.to_dict())))
+    np.testing.assert_allclose(again.predict(np.array([[1.0], [96.0]])).value, answer.value[:, [0, 2]], rtol=1e-3)
+
+
+def test_what_is_printed_holds_from_where_the_time_begins():
+    text = _fit(RANKS[:, None], sent(RANKS), ("ranks",)).formula(0)
+    assert readable(text).endswith("above ranks = 1, 0 below")
+    assert "0 & " in latex(text)
+    at = [eval(python(text, ("ranks",)), {"ranks": ranks}) for ranks in (1, 2, 96)]
+    assert at == pytest.approx(sent(np.array([1.0, 2, 96])), rel=0.05)
+
+
+def test_zeros_over_ranks_at_every_size():
+    ranks, size = (each.ravel() for each in np.meshgrid([1.0, 2, 4, 8, 16], [16.0, 32, 64]))
+    exact = sent(ranks) * (size / 32) ** 2
+    fitted = _fit(np.column_stack([ranks, size]), exact, ("ranks", "size"))
+    answer = fitted.predict(np.array([[1.0, 128.0], [32.0, 64.0]]))
+    assert answer.value[0, 0] == 0
+    assert answer.value[0, 1] == pytest.approx(4 * sent(np.array(32.0)), rel=0.1)
+
+
+def test_zeros_in_between_are_no_beginning():
+    exact = np.where(RANKS == 8, 0.0, sent(RANKS))
+    assert not _fit(RANKS[:, None], exact, ("ranks",)).below
+
+
+def _table(folder: Path, third: str) -> Experiment:
+    """Times alone of three kernels, the last of which takes none on one rank."""
+    made = Experiment.create(folder, "late", ["ranks"])
+    rng = np.random.default_rng(3)
+    for ranks in RANKS:
+        for rep in range(3):
+            times = np.array([3 / ranks, 1 / ranks, float(sent(ranks))]) * np.exp(0.01 * rng.normal(size=3))
+            rows = {"kernel": ["solve", "update", third], "rank": -1, "time": times}
+            made.add(Run({"ranks": float(ranks)}, rep), pd.DataFrame(rows))
+    return made
+
+
+def test_messages_are_no_work_that_shares_memory(tmp_path):
+    fit(_table(tmp_path / "e", "mpi"), platform="haswell-e5-2680v3").save(tmp_path / "m.json")
+    model = Model.load(tmp_path / "m.json")
+    answers = {each.kernel: each for each in model.predict(ranks=96, metrics=["time"]).answers}
+    assert answers["mpi"].value == pytest.approx(sent(np.array(96.0)), rel=0.15)
+
+
+def test_a_kernel_that_begins_on_two_ranks_can_be_stored(tmp_path):
+    fit(_table(tmp_path / "e", "pack"), cores_per_domain=12, ranks_per_node=24).save(tmp_path / "m.json")
+    assert Model.load(tmp_path / "m.json").predict(ranks=96, metrics=["time"]).answers
