@@ -28,6 +28,7 @@ BENCHMARKS = (
     "resource_model",
     "machine",
     "ratios",
+    "cores",
     "shrinkage",
     "synthetic_nodes",
     "beyond_nodes",

@@ -3,7 +3,9 @@
     ln IPC_b - ln IPC_a = sum of ln factor over the generations between,   sd^2 = sum of their squares of spread
 
 The table ``cores.toml`` holds a factor a generation with its source, ``assumptions.toml`` the spreads. Factors are
-vendors' means over many programs at one clock; a single program gains more or less.
+vendors' means over many programs at one clock; a single program gains more or less. The table also says how many
+instructions each core issues a cycle, a platform file (``topology.issue_width``) those of a core that is not in it.
+Where no factor is published, these widths say how a kernel's cycles change (:func:`ranksight.model.application.assumed.cycles_there`).
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from math import exp, hypot, log
+from math import exp, hypot, log, sqrt
 from typing import Any
 
 from ranksight.core.toml import decode
@@ -27,6 +29,15 @@ class Factor:
     value: float
     spread: float
     source: str
+    widths: tuple[int, int] | None = None  # instructions that a core issues a cycle, here and there
+    published: bool = True  # false where nothing but the widths is known
+
+
+def issue_width(platform: Platform) -> int | None:
+    """Instructions that a core issues a cycle: as its file says, else by ``cores.toml``; None where neither does."""
+    stated = platform.layout.issue_width
+    found = stated or _table().get(platform.architecture, {}).get("width")
+    return None if found is None else int(found)
 
 
 def instructions_per_cycle(here: Platform, there: Platform) -> Factor:
@@ -37,9 +48,11 @@ def instructions_per_cycle(here: Platform, there: Platform) -> Factor:
     table = _table()
     if first == second and first in table:
         return Factor(1.0, spread("same"), "the same core")
+    one_width, other_width = issue_width(here), issue_width(there)
+    widths = (one_width, other_width) if one_width and other_width else None
     if first not in table or second not in table:
         unknown = (first if first not in table else second) or "that a file does not name"
-        return Factor(1.0, spread("unknown"), f"no published factor for the core {unknown}")
+        return _by_width(widths, f"no published factor for the core {unknown}")
     one, other = _path(first), _path(second)
     shared = set(one) & set(other)
     steps = [(name, 1) for name in other if name not in shared] + [(name, -1) for name in one if name not in shared]
@@ -49,7 +62,16 @@ def instructions_per_cycle(here: Platform, there: Platform) -> Factor:
     sources = list(dict.fromkeys(gain["source"] for gain in gains))
     said = "; ".join(sources[:2]) or "the same core"
     more = f"; {counted(len(sources) - 2, 'more generation')}" if len(sources) > 2 else ""
-    return Factor(exp(value), max(hypot(*spreads), spread("same")), said + more)
+    return Factor(exp(value), max(hypot(*spreads), spread("same")), said + more, widths)
+
+
+def _by_width(widths: tuple[int, int] | None, unknown: str) -> Factor:
+    """By the widths of two cores alone: from none of a kernel's cycles to all of them issue instructions."""
+    if widths is None:
+        return Factor(1.0, spread("unknown"), unknown)
+    change = log(widths[1] / widths[0])
+    source = f"{unknown}: issue width {widths[1]} against {widths[0]}, half of it without a kernel's own CPI_exec"
+    return Factor(exp(change / 2), hypot(spread("width"), change / sqrt(12)), source, widths, published=False)
 
 
 def is_stated(platform: Platform) -> bool:

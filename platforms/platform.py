@@ -44,6 +44,8 @@ class Layout:
     domains_per_socket: int = _value("ccNUMA domains of a socket", least=1)
     cores_per_domain: int = _value("physical cores of a ccNUMA domain", least=1)
     threads_per_core: int = _value("hardware threads of a core (SMT)", least=1)
+    issue_width: int | None = _value("instructions that a core renames and issues a cycle", least=1, optional=True)
+    """Needed for cores that ``cores.toml`` does not list; see :func:`ranksight.platforms.cores.issue_width`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 from ranksight.core.units import counted, format_si
 from ranksight.platforms import Platform
-from ranksight.platforms.cores import instructions_per_cycle
+from ranksight.platforms.cores import instructions_per_cycle, issue_width
 from ranksight.reports.terminal import Block, Table, Text
 
 NEAR = 0.03
@@ -65,6 +65,8 @@ def compared(one: Platform, other: Platform) -> dict[str, float]:
         "memory latency": other.memory.latency / one.memory.latency,
         "last-level cache": second["last_cache"] / first["last_cache"],
     }
+    if (width_here := issue_width(one)) and (width_there := issue_width(other)):
+        found["issue width"] = width_there / width_here
     for here, there in zip(one.caches, other.caches, strict=False):
         found[f"{here.name} of a core"] = (there.capacity / there.shared_by) / (here.capacity / here.shared_by)
     return found
@@ -93,4 +95,6 @@ def comparison(one: Platform, other: Platform) -> list[Block]:
 def _remark(name: str, value: float, spread: float, source: str) -> str:
     if name == "instructions per cycle":
         return f"+- {value * spread:.2g}: {source}"
+    if name == "issue width":
+        return "instructions that a core issues a cycle, which none exceeds" if abs(value - 1) > NEAR else "equal"
     return "equal" if abs(value - 1) <= NEAR else ""

@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import hypot, log
 
+import numpy as np
+
+from ranksight.core.arrays import Array
 from ranksight.model.plaindata import Stored
 from ranksight.platforms import Platform
 from ranksight.platforms.assumptions import spread
-from ranksight.platforms.cores import instruction_set, instructions_per_cycle, is_stated
+from ranksight.platforms.cores import Factor, instruction_set, instructions_per_cycle, is_stated
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,31 @@ def core_seconds(factors: tuple[Assumed, ...]) -> tuple[float, float]:
     """Logarithm of the seconds of the same work in a core there over here, and its standard deviation."""
     value = sum(log(each.value) * (1 if each.what.startswith("instructions against") else -1) for each in factors)
     return value, hypot(*(each.spread for each in factors))
+
+
+def cycles_there(cpi: Array, factor: Factor) -> tuple[Array, Array]:
+    """Logarithms of kernels' cycles there over here, none of which wait for memory, and their standard deviations.
+
+    Of `cpi` cycles an instruction here a part issues it, 1/W with W the issue width, and the rest waits for operands
+    and units. A published factor r changes both, and the widths the first part alone:
+
+        CPI_there = max(CPI / r, 1/W_there),    or without such a factor    CPI - 1/W_here + 1/W_there
+
+    This is the division of top-down analysis (Yasin, ISPASS 2014): an instruction retired takes a slot, of which a
+    cycle has W. Fused instructions share one, so that the first part is no more than `cpi`; NaN where CPI is not known,
+    which takes the factor as it is.
+    """
+    known = np.isfinite(cpi)
+    usual = np.full(cpi.shape, -log(factor.value))
+    if factor.widths is None:
+        return usual, np.full(cpi.shape, factor.spread)
+    here, there = factor.widths
+    cpi = np.where(known, cpi, 1.0)
+    issuing = np.minimum(1 / here, cpi)
+    least = issuing * here / there
+    value = np.maximum(cpi / factor.value, least) if factor.published else cpi - issuing + least
+    deviation = factor.spread if factor.published else spread("width")
+    return np.where(known, np.log(value / cpi), usual), np.where(known, deviation, factor.spread)
 
 
 def _clock(origin: Platform, target: Platform, clock: float) -> Assumed:

@@ -8,8 +8,8 @@ its cycles. What no run shows is assumed, listed and part of the interval (:mod:
 
 from __future__ import annotations
 
-from dataclasses import replace
-from math import exp, log
+from dataclasses import dataclass, replace
+from math import log
 
 import numpy as np
 
@@ -20,9 +20,10 @@ from ranksight.model.application.assumed import (
     bandwidth,
     core_factors,
     core_seconds,
+    cycles_there,
 )
 from ranksight.model.application.bulk_synchronous import Application
-from ranksight.model.application.moved import MEMORY, MIXED, Moved
+from ranksight.model.application.moved import CORE, MEMORY, MIXED, Moved
 from ranksight.model.application.network import Network
 from ranksight.model.application.node import NODES, Node
 from ranksight.model.application.runs import NO_RUNS
@@ -30,15 +31,18 @@ from ranksight.model.fitted_model import Model
 from ranksight.model.kernel_time.composition import Caches
 from ranksight.model.kernel_time.counted import BEYOND_L1, WAITING, Counted
 from ranksight.model.kernel_time.perwork import PerWork
+from ranksight.model.laws.stacking import places
 from ranksight.model.laws.view import Fits
 from ranksight.model.priors import UNDIVIDED
 from ranksight.model.resource.equation import Machine
 from ranksight.model.series.domains import Domains
+from ranksight.model.series.reduction import median
 from ranksight.model.sharing.caches import NO_CACHE
 from ranksight.model.sharing.shared import Sharing
 from ranksight.model.structure.functions import Functions
 from ranksight.platforms import Platform, simulated_caches
 from ranksight.platforms.assumptions import assumptions, spread
+from ranksight.platforms.cores import Factor, instructions_per_cycle
 from ranksight.platforms.files import parse
 
 UNNAMED = "fit it with --platform NAME: 'ranksight platforms' lists the machines described"
@@ -90,7 +94,8 @@ def _moved(model: Model, origin: Platform, target: Platform, instructions: float
     clock = _clock(equation)
     factors = core_factors(origin, target, clock, instructions)
     core, core_spread = core_seconds(factors)
-    cycles = core + log(factors[-1].value)
+    ipc = instructions_per_cycle(origin, target)
+    executing = _Executing(ipc, core + log(factors[-1].value) + log(ipc.value))
     share = bandwidth(origin, target)
     shared = None if equation.sharing is None else equation.sharing.measured
     placement = "compact" if shared is None else shared.placement
@@ -102,7 +107,11 @@ def _moved(model: Model, origin: Platform, target: Platform, instructions: float
     # How much of waits for single loads a core hides is as uncertain as its instructions per cycle.
     waiting = set() if equation.counted is None else set(equation.counted.kernels)
     waiting -= set() if equation.sharing is None else set(equation.sharing.kernels)
-    spreads[[kernel in waiting for kernel in timed], MEMORY] = np.hypot(share.spread, factors[-2].spread)
+    spreads[[kernel in waiting for kernel in timed], MEMORY] = np.hypot(share.spread, ipc.spread)
+    if equation.counted is not None:
+        known = places(equation.counted.kernels, timed)
+        each = np.where(known >= 0, _cpi(equation.counted)[known], np.nan)
+        spreads[:, CORE] = np.sqrt(core_spread**2 - ipc.spread**2 + cycles_there(each, ipc)[1] ** 2)
     network, notes = _network(equation, target)
     if NODES in model.parameters and equation.resources is None and shared is None:
         notes = (*notes, _of_times_alone())
@@ -127,11 +136,11 @@ def _moved(model: Model, origin: Platform, target: Platform, instructions: float
     machine = None if resources is None else resources.machine
     if resources is not None and machine is not None:
         other = Machine.of(target).at(machine.frequency * factors[-1].value)
-        resources = replace(resources, machine=other, cpi=resources.cpi * exp(cycles))
+        resources = replace(resources, machine=other, cpi=resources.cpi * executing.factor(resources.cpi))
     nowhere = np.zeros((0, len(model.parameters)))
     node = equation.node and Node.of(target, target.cores, nowhere, model.parameters)
     sharing = None if equation.sharing is None else _sharing(equation.sharing, second, core, factors[-1].value)
-    counted = None if equation.counted is None else _counted(equation.counted, target, second, cycles, clock, factors)
+    counted = None if equation.counted is None else _counted(equation.counted, target, second, executing, clock, factors)
     exchange = equation.laws.get("exchange")
     return replace(
         equation,
@@ -143,6 +152,26 @@ def _moved(model: Model, origin: Platform, target: Platform, instructions: float
         runs=NO_RUNS,
         machine=moved,
     )
+
+
+@dataclass(frozen=True)
+class _Executing:
+    """How cycles of the same work that do not wait for memory change."""
+
+    ipc: Factor
+    work: float  # logarithm of instructions there over here
+
+    def factor(self, cpi: Array) -> Array:
+        """Cycles there over here, of kernels that need `cpi` cycles an instruction here."""
+        return np.asarray(np.exp(self.work + cycles_there(cpi, self.ipc)[0]))
+
+
+def _cpi(law: Counted) -> Array:
+    """CPI_exec (K,) of the runs; NaN where stalls were not counted."""
+    if law.execution is None:
+        return np.full(len(law.kernels), np.nan)
+    rates = law.execution.rates[law.execution.names.index("instructions")].values
+    return np.asarray(np.exp(median(rates, axis=1)))
 
 
 def _of_times_alone() -> Assumed:
@@ -190,22 +219,23 @@ def _sharing(law: Sharing, domains: Domains, core: float, clock: float) -> Shari
 
 
 def _counted(
-    law: Counted, target: Platform, domains: Domains, cycles: float, clock: float, factors: tuple[Assumed, ...]
+    law: Counted, target: Platform, domains: Domains, executing: _Executing, clock: float, factors: tuple[Assumed, ...]
 ) -> Counted:
     """The counted equation at the other machine's latencies, caches and clock."""
     frequency = clock * factors[-1].value if clock > 0 else target.frequency
     latencies = np.array(Machine.of(target).at(frequency).latencies)
     rates = replace(law.clock, values=law.clock.values + log(factors[-1].value))
     where = replace(law.where, domains=domains) if law.where.domains else law.where
-    caches = None if law.caches is None else Caches.of(target, latencies)
+    caches, composed = None if law.caches is None else Caches.of(target, latencies), law.composed
     return replace(
         law,
         where=where,
         clock=rates,
         latencies=latencies,
         frequency=frequency,
-        execution=None if law.execution is None else shifted(law.execution, cycles),
+        execution=None if law.execution is None else shifted(law.execution, np.log(executing.factor(_cpi(law)))),
         stall=None if law.stall is None else _waiting_alone(law.stall),
+        composed=composed and replace(composed, execution=composed.execution * executing.factor(composed.execution)),
         caches=None if caches is None else replace(caches, doubt=spread("capacity")),
         line=float(target.line),
     )
