@@ -96,15 +96,19 @@ def fit_series(
     positive = _is_positive(series.metrics, series.values) | sampled
     groups = _groups(series.metrics, sampled)
     location = noise.locate_groups(series.values, series.worth, series.points, list(groups.values()), over_repetitions)
-    begun = Begun.of(series.points, location)
-    answered = by_process(series, begun.something(), space, intervals, line)
+    begun = Begun.of(series, location)
+    answered = by_process(series, begun.answered, space, intervals, line)
     if answered.any():
         from ranksight.model.fitting.parallel import join
 
         parts = [np.flatnonzero(~answered), np.flatnonzero(answered)]
-        begun = begun.part(parts[1])
-        by_the_process = fitted_by_process(series.select(parts[1]), str(space), begun.something(), domains)
-        by_the_process = begun.with_nothing(by_the_process)
+        times = series.select(parts[1])
+        begun = begun.part(parts[1]).apart(domains if series.parameters == ("ranks",) else NOT_DESCRIBED)
+
+        def fit(rows: Index, some: Location) -> Fitted:
+            return fitted_by_process(times.select(rows), str(space), some, domains)
+
+        by_the_process = begun.both(fit(np.arange(len(times)), begun.answered), fit)
         if answered.all():
             return by_the_process
         rest = fit_series(series.select(parts[0]), over_repetitions=over_repetitions, grid=grid)

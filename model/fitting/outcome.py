@@ -18,7 +18,7 @@ from ranksight.core.mpi import communicates
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.fitting.printed import Below
 from ranksight.model.process.changepoint import FEWEST as CHANGEPOINTS_FROM
-from ranksight.model.process.changepoint import changepoints, node_place
+from ranksight.model.process.changepoint import changepoints, node_break, node_place
 from ranksight.model.process.fit_process import data_of, fit_process
 from ranksight.model.process.posterior import Process
 from ranksight.model.process.prevalence import learned
@@ -187,7 +187,10 @@ def fitted_by_process(series: Series, label: str, location: Location, domains: D
     below = _fitted(series.select(rows), label, replace(part, repeats=repeats), domains)
     above.trained[rows, :, 0] = below.trained[:, :, 0]
     above.count[rows] = (part.repeats > 0).sum(axis=1)
-    return replace(above, below=(Below(rows, np.zeros(len(rows), dtype=np.intp), breaks[rows], below),))
+    ends = np.where(left[rows], x, -np.inf).max(axis=1), np.where(left[rows], np.inf, x).min(axis=1)
+    known = messages[rows] & (breaks[rows] == node_break(domains))
+    between = np.where(known[:, None], breaks[rows, None], np.stack(ends, axis=1))
+    return replace(above, below=(Below(rows, np.zeros(len(rows), dtype=np.intp), breaks[rows], between, below),))
 
 
 def _fitted(series: Series, label: str, location: Location, domains: Domains) -> Fitted:

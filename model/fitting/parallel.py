@@ -74,7 +74,7 @@ def _below_of_rows(below: Iterable[Below[Fitted]], rows: Index) -> Iterator[Belo
         broken = np.flatnonzero(place[rows] >= 0)
         if len(broken):
             some = place[rows][broken]
-            yield Below(broken, part.axis[some], part.at[some], pick(part.fitted, some))
+            yield Below(broken, part.axis[some], part.at[some], part.between[some], pick(part.fitted, some))
 
 
 def _of_rows(processes: Iterable[Process], rows: Index) -> Iterator[Process]:

@@ -162,7 +162,7 @@ def test_messages_within_a_node_do_not_spoil_those_beyond() -> None:
     fitted = fit_series(two, domains=node)
     beyond = Series(("ranks",), x[2:, None], times[None, 2:, None], ("MPI_Bcast",), ("time",))
     assert fitted.below
-    assert fitted.breaks[0, 0] == 17
+    assert 16 < fitted.breaks[0, 0] < 17
     assert np.isnan(fitted.breaks[1]).all()
     beyond_only = fit_series(beyond, domains=node).predict(far)
     assert fitted.predict(far).value[0] == pytest.approx(beyond_only.value[0], rel=0.05)
