@@ -129,13 +129,14 @@ class Begun:
         trained, count, status = fitted.trained.copy(), fitted.count.copy(), fitted.status.copy()
         trained[rows], count[rows] = trained_range(self.points, present)[rows], present.sum(axis=1)[rows]
         status[rows] = forecast.OK
-        return {"trained": trained, "count": count, "status": status}
+        # Few values differ by little, whatever repetitions do.
+        noisy = fitted.noisy & ((self.answered.repeats > 0).sum(axis=1) >= FEWEST)
+        return {"trained": trained, "count": count, "status": status, "noisy": noisy}
 
     def _below(self, rows: Index, fitted: Fitted) -> Below[Fitted]:
         """Functions of series below where they change."""
         last, first = self.last[rows], self.first[rows]
-        at = np.where(self.ends[rows], first, np.nextafter(last, np.inf))
-        return Below(rows, self.axis[rows], at, np.stack([last, first], axis=1), fitted)
+        return Below(rows, self.axis[rows], np.nextafter(last, np.inf), np.stack([last, first], axis=1), fitted)
 
     def _none(self, fitted: Fitted, rows: Index) -> Fitted:
         """Functions of series which are nothing."""
