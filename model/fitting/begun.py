@@ -103,7 +103,7 @@ class Begun:
         rows = np.flatnonzero(self.axis >= 0)
         if not len(rows):
             return fitted
-        fitted = replace(fitted, **self._measured(fitted, rows))
+        fitted = self._measured(fitted, rows)
         nothing = (self.location.values == 0) & self.aside
         lone = rows[~nothing[rows].any(axis=1)]
         ends, begins = np.flatnonzero(self.ends), rows[~self.ends[rows] & nothing[rows].any(axis=1)]
@@ -123,15 +123,15 @@ class Begun:
             fitted = join([pick(fitted, rest), none], [rest, ends]) if len(rest) else none
         return replace(fitted, below=(*fitted.below, *(self._below(some, each) for some, each in below)))
 
-    def _measured(self, fitted: Fitted, rows: Index) -> dict[str, Array]:
-        """What functions say of where they were measured, with both sides."""
+    def _measured(self, fitted: Fitted, rows: Index) -> Fitted:
+        """The functions with what was measured on both sides."""
         present = self.location.repeats > 0
         trained, count, status = fitted.trained.copy(), fitted.count.copy(), fitted.status.copy()
         trained[rows], count[rows] = trained_range(self.points, present)[rows], present.sum(axis=1)[rows]
         status[rows] = forecast.OK
         # Few values differ by little, whatever repetitions do.
         noisy = fitted.noisy & ((self.answered.repeats > 0).sum(axis=1) >= FEWEST)
-        return {"trained": trained, "count": count, "status": status, "noisy": noisy}
+        return replace(fitted, trained=trained, count=count, status=status, noisy=noisy)
 
     def _below(self, rows: Index, fitted: Fitted) -> Below[Fitted]:
         """Functions of series below where they change."""
