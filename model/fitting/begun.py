@@ -92,8 +92,8 @@ class Begun:
 
     def part(self, rows: Index) -> Begun:
         """The same of some series."""
-        columns = (column[rows] for column in (self.axis, self.last, self.first, self.ends))
-        return Begun(self.points, self.location.part(rows), *columns)
+        location = self.location.part(rows)
+        return Begun(self.points, location, self.axis[rows], self.last[rows], self.first[rows], self.ends[rows])
 
     def both(self, fitted: Fitted, fit: Callable[[Index, Location], Fitted]) -> Fitted:
         """The functions of all s series on both sides.
