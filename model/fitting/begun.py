@@ -47,8 +47,9 @@ class Begun:
         # Where times are made of samples, zero is a time that none fell on.
         known = ((zero | some) == present).all(axis=1) & np.isinf(location.samples)
         known &= present.sum(axis=1) >= FEWEST + len(series.parameters) - 1
-        count = len(series)
-        begun = cls(series.points, location, np.full(count, -1), *np.full((2, count), np.nan), np.zeros(count, bool))
+        last, first = np.full((2, len(series)), np.nan)
+        axis, ends = np.full(len(series), -1), np.zeros(len(series), dtype=bool)
+        begun = cls(series.points, location, axis, last, first, ends)
         for at in range(len(series.parameters)):
             for below, beyond in ((zero, some), (some, zero)):
                 begun._divide(at, below, beyond, known, beyond is zero)
