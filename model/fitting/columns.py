@@ -225,7 +225,7 @@ def columns_of(content: Mapping[str, Any], rows: Index) -> dict[str, Any]:
 
 def _some(stored: Mapping[str, Any], places: Index, rows: Index) -> dict[str, Any]:
     """The plain data of a process, of its series `places` alone, which are some of the series `rows`."""
-    whole = ("axes", "points", "terms", "domains", "turn")
+    whole = ("axes", "points", "terms", "domains")
     part = {name: column if name in whole else column[places] for name, column in stored.items()}
     return {**part, "rows": np.searchsorted(rows, stored["rows"][places])}
 

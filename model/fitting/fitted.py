@@ -142,8 +142,8 @@ class Fitted(Printed):
 
     def going_on(self) -> Fitted:
         """The same functions of laws that never turn."""
-        none = np.zeros(4)
-        return replace(self, processes=tuple(replace(process, turn=none) for process in self.processes))
+        processes = (replace(process, turn=np.zeros_like(process.turn)) for process in self.processes)
+        return replace(self, processes=tuple(processes))
 
     def _forms(self, at: Array, rows: Index, forms: Index) -> Components:
         """Components (c, r, k) of the distributions of series at points where the terms have values `at` (t, k)."""

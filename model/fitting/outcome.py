@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.core.arrays import Array, Index, Mask
+from ranksight.core.experiment import WHOLE
 from ranksight.core.mpi import communicates
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.fitting.printed import Below
@@ -197,7 +198,7 @@ def _fitted(series: Series, label: str, location: Location, domains: Domains) ->
     count = len(series)
     process = fit_process(series.points, location, np.arange(count), domains=domains or None)
     printed = shown(process)
-    process = replace(process, difference=printed.difference)
+    process = replace(process, difference=printed.difference, turn=_turns(series, process, domains))
     present = location.repeats > 0
     measured = present.sum(axis=1)
     few = FEWEST + series.points.shape[1] - 1
@@ -236,6 +237,14 @@ def _fitted(series: Series, label: str, location: Location, domains: Domains) ->
         unaffected=np.zeros((len(series), len(series.parameters)), dtype=bool),
         processes=(process,),
     )
+
+
+def _turns(series: Series, process: Process, domains: Domains) -> Array:
+    """How often each law turns, (p, 4): whole programs that were run on several nodes are as published ones."""
+    if not domains or not (domains.nodes(series.points[:, 0]) > 1).any():
+        return process.turn
+    whole = np.array(series.kernels, dtype=object) == WHOLE
+    return np.where(whole[:, None], learned().whole_turn, process.turn)
 
 
 def _departure(process: Process) -> Array:
