@@ -13,9 +13,10 @@ from ranksight.core.log import progress
 from ranksight.core.metrics import Kind, metric
 from ranksight.core.onethread import one_thread
 from ranksight.model import priors
-from ranksight.model.fitting.begun import Begun
+from ranksight.model.fitting.changes import Begun
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.fitting.iterations import hidden_slope, lines
+from ranksight.model.fitting.joining import join
 from ranksight.model.fitting.outcome import Searched, by_process, fitted_by_process, fitted_from, joined
 from ranksight.model.search import shrinkage
 from ranksight.model.search.crosswise import LINE, Crossed
@@ -99,8 +100,6 @@ def fit_series(
     begun = Begun.of(series, location)
     answered = by_process(series, begun.answered, space, intervals, line)
     if answered.any():
-        from ranksight.model.fitting.parallel import join
-
         parts = [np.flatnonzero(~answered), np.flatnonzero(answered)]
         times = series.select(parts[1])
         begun = begun.part(parts[1]).apart(domains if series.parameters == ("ranks",) else NOT_DESCRIBED)

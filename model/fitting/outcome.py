@@ -6,20 +6,17 @@ form nearest to the predicted medians.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ranksight.core.arrays import Array, Index, Mask
 from ranksight.core.experiment import WHOLE
 from ranksight.core.mpi import communicates
+from ranksight.model.fitting.changes import FEWEST, LOOKED_FOR, changepoints, node_break, node_place, trained_range
 from ranksight.model.fitting.fitted import Fitted
+from ranksight.model.fitting.joining import stacked
 from ranksight.model.fitting.printed import Below
-from ranksight.model.process.changepoint import FEWEST as CHANGEPOINTS_FROM
-from ranksight.model.process.changepoint import changepoints, node_break, node_place
 from ranksight.model.process.fit_process import data_of, fit_process
 from ranksight.model.process.posterior import Process
 from ranksight.model.process.prevalence import learned
@@ -34,8 +31,6 @@ from ranksight.model.uncertainty import forecast
 
 LIGHTEST = 1e-3
 """Forms lighter than this move no interval's end visibly and are not kept."""
-PADDING = {"members": -1, "variance": np.inf, "freedom": 1.0}
-"""Fillers where a series has fewer hypotheses or terms than others; 0 in other arrays."""
 
 
 @dataclass(frozen=True)
@@ -46,16 +41,6 @@ class Searched:
     drift: Array  # (s, m, 2): how far series may leave their functions along each parameter, downwards and upwards
     pace: Array  # (s,)
     """How much faster than usual series leave their functions (:func:`ranksight.model.uncertainty.drift.pace`)."""
-
-
-def stacked(arrays: Iterable[NDArray[Any]], name: str) -> NDArray[Any]:
-    """Arrays by series and hypothesis one below the other, with what keeps fewer hypotheses or terms padded as `name`
-    needs it (:data:`PADDING`)."""
-    every = list(arrays)
-    most = np.max([array.shape[1:] for array in every], axis=0)
-    wide = [[(0, 0), *((0, to - now) for to, now in zip(most, array.shape[1:], strict=True))] for array in every]
-    padding = PADDING.get(name, 0.0)
-    return np.concatenate([np.pad(a, extra, constant_values=padding) for a, extra in zip(every, wide, strict=True)])
 
 
 def joined(parts: list[Searched], order: Index) -> Searched:
@@ -134,19 +119,6 @@ def _adjusted_r2(location: Location, residual: Array, size: Index) -> Array:
     return np.where((size > 1) & (count > size) & (total > 0), adjusted, np.nan)
 
 
-def trained_range(points: Array, present: Mask) -> Array:
-    """Smallest and largest value (s, m, 2) of each parameter where a series is `present` (s, n); zero where nowhere."""
-    seen = np.where(present[:, :, None], points[None], np.nan)
-    none = np.asarray(~present.any(axis=1))[:, None]
-    low = np.where(none, 0.0, np.fmin.reduce(seen, axis=1, initial=np.inf))
-    high = np.where(none, 0.0, np.fmax.reduce(seen, axis=1, initial=-np.inf))
-    return np.stack([low, high], axis=2)
-
-
-FEWEST = 3
-"""Configurations below which a series along one coordinate is not answered; one more for each further."""
-
-
 def by_process(series: Series, location: Location, space: object, intervals: bool, line: int | None) -> Mask:
     """Which series (s,) the process answers: times, all of them positive."""
     none = np.zeros(len(series), dtype=bool)
@@ -170,7 +142,7 @@ def fitted_by_process(series: Series, label: str, location: Location, domains: D
     domains = domains if series.parameters == ("ranks",) else NOT_DESCRIBED
     messages = np.array([communicates(kernel) for kernel in series.kernels], dtype=bool)
     node = bool(messages.any()) and node_place(np.sort(x), domains or None) > 0
-    if series.points.shape[1] > 1 or not (len(x) >= CHANGEPOINTS_FROM or node):
+    if series.points.shape[1] > 1 or not (len(x) >= LOOKED_FOR or node):
         return _fitted(series, label, location, domains)
     order = np.argsort(x)
     breaks = changepoints(

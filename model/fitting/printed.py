@@ -52,7 +52,7 @@ Functions = TypeVar("Functions", bound="Printed")
 @dataclass(frozen=True)
 class Below(Generic[Functions]):
     """b series whose behaviour changes along one parameter within the range
-    (:mod:`ranksight.model.process.changepoint`), and their functions up to there."""
+    (:mod:`ranksight.model.fitting.changes`), and their functions up to there."""
 
     rows: Index  # (b,): the series
     axis: Index  # (b,): the parameter

@@ -7,10 +7,10 @@ import json
 import numpy as np
 import pytest
 
+from ranksight.model.fitting.changes import changepoints
 from ranksight.model.fitting.fit_series import fit_series
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.process import covariance, solve
-from ranksight.model.process.changepoint import changepoints
 from ranksight.model.process.fit_process import data_of, fit_process
 from ranksight.model.process.means import along_one, text_of
 from ranksight.model.process.prevalence import Prevalence, learned, unlearned

@@ -1,9 +1,18 @@
-"""Times of which some values are known to be of another regime: zeros on one side of a value of a parameter, and
-messages of one rank, which sends none.
+"""Where series change their behaviour for good: known by zeros and by one rank, or found by the evidence.
 
-No function is nothing and then is not. What the process answers begins at the first value that is something, or ends at
-the last, and one is enough: zeros say that the others are another regime. On the side of the zeros the time is nothing,
-and between both it may be either (:class:`ranksight.model.fitting.printed.Below`).
+A time may be nothing on one side of a value of a parameter, and messages of one rank are none. No function is nothing
+and then is not: what the process answers begins at the first value that is something, or ends at the last, and one is
+enough, as zeros say that the others are another regime. On the side of the zeros the time is nothing, and between both
+it may be either (:class:`ranksight.model.fitting.printed.Below`).
+
+Elsewhere a message protocol, or a cache that no longer holds the data, changes what follows. With E the evidence of a
+part of the values, summed over means and covariances by their prevalence, a change between two values has the odds
+
+    E(values below) E(values from there on) c / (E(all values) n),    c = exp(:data:`priors.ANOTHER_REGIME`),
+
+n places being equally likely (product partitions: Barry and Hartigan 1993, *Journal of the American Statistical
+Association* 88, 309). Of messages the place is known where it is known how many ranks fill a node: there c / n is the
+odds of :data:`priors.NODE_REGIMES`.
 """
 
 from __future__ import annotations
@@ -13,19 +22,31 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ranksight.core import special
 from ranksight.core.arrays import Array, Index, Mask
 from ranksight.core.mpi import RANK_COUNTS, communicates
+from ranksight.model import priors
 from ranksight.model.fitting.fitted import Fitted
-from ranksight.model.fitting.outcome import FEWEST, trained_range
+from ranksight.model.fitting.joining import join, pick
 from ranksight.model.fitting.printed import Below
-from ranksight.model.process.changepoint import first_apart
+from ranksight.model.process.compare import SMOOTHING
 from ranksight.model.process.fit_process import data_of
-from ranksight.model.process.prevalence import learned
+from ranksight.model.process.prevalence import Prevalence, learned
+from ranksight.model.process.solve import Data, evidence, smoothed
 from ranksight.model.series.computation import RANKS
 from ranksight.model.series.domains import Domains
 from ranksight.model.series.noise import Location
 from ranksight.model.series.reducing import Series
 from ranksight.model.uncertainty import forecast
+
+FEWEST = 3
+"""Configurations below which a series along one coordinate is not answered; one more for each further."""
+EACH_SIDE = 3
+"""Values on each side of a change at least."""
+LOOKED_FOR = 7
+"""Values from which on changes within the range are looked for."""
+STEEP = 2.0
+"""Power beyond which growth from one rank to several may be a change."""
 
 
 @dataclass(frozen=True)
@@ -116,8 +137,6 @@ class Begun:
                 alone = _constant(alone, np.arange(len(lone)), np.where(self.aside[lone], part.values, 0.0).max(axis=1))
             below.append((lone, replace(alone, status=np.full(len(lone), forecast.OK))))
         if len(ends):
-            from ranksight.model.fitting.parallel import join, pick
-
             rest = np.flatnonzero(~self.ends)
             below.append((ends, replace(pick(fitted, ends), below=())))
             none = self._none(fitted, ends)
@@ -152,8 +171,6 @@ class Begun:
 
 def _constant(fitted: Fitted, rows: Index, values: Array) -> Fitted:
     """Functions of series that are printed as constants, with none below a change."""
-    from ranksight.model.fitting.parallel import pick
-
     b, one = len(rows), np.ones(len(rows))
     return replace(
         pick(fitted, rows),
@@ -166,3 +183,79 @@ def _constant(fitted: Fitted, rows: Index, values: Array) -> Fitted:
         freedom=one[:, None],
         below=(),
     )
+
+
+def trained_range(points: Array, present: Mask) -> Array:
+    """Smallest and largest value (s, m, 2) of each parameter where a series is `present` (s, n); zero where nowhere."""
+    seen = np.where(present[:, :, None], points[None], np.nan)
+    none = np.asarray(~present.any(axis=1))[:, None]
+    low = np.where(none, 0.0, np.fmin.reduce(seen, axis=1, initial=np.inf))
+    high = np.where(none, 0.0, np.fmax.reduce(seen, axis=1, initial=-np.inf))
+    return np.stack([low, high], axis=2)
+
+
+def changepoints(
+    x: Array, data: Data, prevalence: Prevalence, domains: Domains | None = None, messages: Mask | None = None
+) -> Array:
+    """Values (s,) of the coordinate `x` (n,), in ascending order, from which on each series is another; NaN where it
+    stays what it is.
+
+    `domains`: how `x` ranks fill nodes. `messages` (s,): which series are times of messages.
+    """
+    count = len(x)
+    breaks = np.full(len(data.logs), np.nan)
+    places = list(range(EACH_SIDE, count - EACH_SIDE + 1)) if count >= LOOKED_FOR else []
+    of_messages = np.zeros(len(breaks), dtype=bool) if messages is None else messages
+    node = node_place(x, domains) if of_messages.any() else 0
+    if not places and not node:
+        return breaks
+    total = _evidence(x, data, prevalence, domains)
+    whole = total(slice(None))
+    between = {place: np.sqrt(x[place] * x[place - 1]) for place in places}
+    odds = {place: np.full(len(breaks), priors.ANOTHER_REGIME - np.log(len(places))) for place in places}
+    if node:
+        assert domains is not None
+        between[node] = node_break(domains)
+        one, step, separate = priors.NODE_REGIMES.values()
+        unknown = odds.get(node, np.full(len(breaks), -np.inf))
+        odds[node] = np.where(of_messages, np.log((step + separate) / one), unknown)
+    split = np.stack([total(slice(place)) + total(slice(place, None)) + odds[place] for place in odds], axis=1)
+    split -= whole[:, None]
+    best = np.array([between[place] for place in odds])[split.argmax(axis=1)]
+    return np.where(special.logsumexp(split, axis=1) > 0, best, breaks)
+
+
+def first_apart(x: Array, data: Data, prevalence: Prevalence, domains: Domains | None = None) -> Mask:
+    """Which series (s,) are another at one of what `x` (n,) counts, in ascending order, than at several: one rank, or
+    one node, does not exchange what several do."""
+    apart = np.zeros(len(data.logs), dtype=bool)
+    if len(x) <= EACH_SIDE or x[0] != 1 or np.isinf(data.noise[:, :2]).any():
+        return apart
+    steep = np.flatnonzero(np.abs(data.logs[:, 1] - data.logs[:, 0]) > STEEP * np.log(x[1]))
+    if len(steep):
+        total = _evidence(x, data.part(steep), prevalence, domains)
+        apart[steep] = total(slice(1)) + total(slice(1, None)) + priors.ANOTHER_REGIME > total(slice(None))
+    return apart
+
+
+def _evidence(x: Array, data: Data, prevalence: Prevalence, domains: Domains | None) -> Callable[[slice], Array]:
+    """The logarithm of the evidence (s,) of some of the values, summed over means and covariances."""
+    prevalence, members, at = prevalence.over(x, domains)
+
+    def total(side: slice) -> Array:
+        part = Data(data.u[side] - data.u[side][:1], data.logs[:, side], data.noise[:, side], data.logs[:, side])
+        joint = evidence(smoothed(part, SMOOTHING), at[:, side], members, prevalence.scales) + prevalence.joint
+        return np.asarray(special.logsumexp(joint.reshape(len(joint), -1), axis=1))
+
+    return total
+
+
+def node_break(domains: Domains) -> float:
+    """Ranks from which on some are on a second node."""
+    return float(np.nextafter(domains.ranks_per_node, np.inf))
+
+
+def node_place(x: Array, domains: Domains | None) -> int:
+    """Number of values of `x` (n,), ascending, that are on one node, where enough are on more; else 0."""
+    within = 0 if domains is None else int(np.searchsorted(x, domains.ranks_per_node, side="right"))
+    return within if len(x) - within >= EACH_SIDE else 0
