@@ -215,7 +215,9 @@ OF_TIMES: dict[str, Stage] = {
     "outliers among repetitions": {"series.noise.without_outliers": lambda values: values},
     "runs that may be odd": _table(lambda: replace(learned(), kinds=np.array([0.0, -np.inf, -np.inf]))),
     "changepoints": {"fitting.outcome.changepoints": lambda x, data, *rest: np.full(len(data.logs), np.nan)},
-    "turns beyond the runs": _table(lambda: replace(learned(), turn=Turn(0.0, 0.0, 0.0, 0.0))),
+    "turns beyond the runs": _table(
+        lambda: replace(learned(), turn=Turn(0.0, 0.0, 0.0, 0.0), whole_turn=Turn(0.0, 0.0, 0.0, 0.0))
+    ),
     "local departures": _table(lambda: _without_part("local")),
     "changes of slope": _table(lambda: _without_part("slope")),
     "exponents that are not listed": _table(lambda: _without_part("power")),

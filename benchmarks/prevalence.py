@@ -278,8 +278,9 @@ def run(settings: Settings) -> str:
         split: ahead([task for task in chosen if task.split == split], tables[source])
         for split, source in splits.items()
     }
-    whole = [*itertools.chain(*curves.values()), *ahead(made_up(MOST), every)]
-    every = replace(every, turn=turn_of(whole, MOST))
+    published = list(itertools.chain(*curves.values()))
+    whole = [*published, *ahead(made_up(MOST), every)]
+    every = replace(every, turn=turn_of(whole, MOST), whole_turn=turn_of(published, MOST))
     text = written(every, f"{sum(len(parts[0]) for parts in found.values())} curves of {len(found)} sources")
     place = Path(ROOT) / "model" / "process" / FILE
     if settings.freeze:

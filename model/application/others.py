@@ -16,7 +16,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ranksight.core.arrays import Array, Index
+from ranksight.core.arrays import Array, Index, ratio
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE
 from ranksight.model.kernel_time.sums import Sums, cut_off, fit_sums, forms, term, values_of
@@ -69,7 +69,8 @@ class DoubtfulSum(Stored):
     """T_others where the noise of the program's time exceeds it in some runs: sums of terms by least squares.
 
     h sums of at most q terms, with coefficients that are not negative, and normal errors of n differences that may be
-    below zero; each sum has the weight of its likelihood.
+    below zero; each sum has the weight of its likelihood. Where no sum meets the differences within their errors, they
+    are as much larger as the best misses them, and other differences are missed by as much.
     """
 
     terms: Array  # (t, m, 3): exponents of all terms
@@ -81,8 +82,8 @@ class DoubtfulSum(Stored):
     freedom: float  # repetitions beyond the first, which these were learned from
 
     @cached_property
-    def _fitted(self) -> tuple[Array, Array, Array]:
-        """Weights (h,), coefficients (h, q) and their covariances (h, q, q)."""
+    def _fitted(self) -> tuple[Array, Array, Array, Array]:
+        """Weights (h,), coefficients (h, q), their covariances (h, q, q) and how far each misses, as a share, (h,)."""
         design = values_of(self.terms, self.members, self.points)
         real = (self.members >= 0) & design.any(axis=2)
         scale = np.where(real, np.abs(design).max(axis=2), 1.0)
@@ -96,17 +97,23 @@ class DoubtfulSum(Stored):
             each[0, 0] for each in cut_off(coefficients[None, None], (covariance * mask)[None, None])
         )
         coefficients = np.maximum(coefficients, 0.0) * real
-        misfit = ((self.measured / self.error - np.einsum("hq,hqn->hn", coefficients, scaled)) ** 2).sum(axis=1)
-        score = self.prior - misfit / 2 + chance
+        met = np.einsum("hq,hqn->hn", coefficients, scaled)
+        misfit = ((self.measured / self.error - met) ** 2).sum(axis=1)
+        free = np.maximum(len(self.measured) - real.sum(axis=1), 1)
+        excess = max(float((misfit / free).min()), 1.0)
+        score = self.prior - misfit / excess / 2 + chance
         weight = np.exp(score - score.max())
-        return weight / weight.sum(), coefficients / scale, covariance / (scale[:, :, None] * scale[:, None, :])
+        covariance *= excess / (scale[:, :, None] * scale[:, None, :])
+        missed = np.sqrt(max(excess - 1, 0.0) * ratio(free, (met**2).sum(axis=1), 0.0))
+        return weight / weight.sum(), coefficients / scale, covariance, missed
 
     def at(self, points: Array) -> Forecast:
         """T_others at `points` (k, m), one row."""
-        weight, coefficients, covariance = self._fitted
+        weight, coefficients, covariance, missed = self._fitted
         new = values_of(self.terms, self.members, points)
         centre = np.einsum("hq,hqk->hk", coefficients, new)
-        spread = np.sqrt(np.maximum(np.einsum("hqk,hqr,hrk->hk", new, covariance, new), 0.0) + (REPEATED * centre) ** 2)
+        share = np.hypot(REPEATED, missed)[:, None]
+        spread = np.sqrt(np.maximum(np.einsum("hqk,hqr,hrk->hk", new, covariance, new), 0.0) + (share * centre) ** 2)
         tail = (1 - CENTRAL) / 2
         weights = np.broadcast_to(weight[:, None], centre.shape)
         freedom = np.full(centre.shape, self.freedom)
@@ -135,6 +142,7 @@ class Others(Part):
     jobs: float = 0.0  # standard deviation of its logarithm from job to job, beyond that of its function
     domains: Domains = NOT_DESCRIBED  # how ranks fill nodes, where that is known
     begins: tuple[float, ...] = ()  # nodes from which on it may grow
+    alone: float = np.nan  # standard error, as a share of everything else, of none on one rank; NaN where there is some
 
     def at(self, points: Array, total: Array, ranks: Array) -> Forecast:
         """T_others at `points` (k, m), one row; `total` (k,): what everything else takes. `ranks` (k,) fill nodes."""
@@ -146,7 +154,11 @@ class Others(Part):
             return Forecast.settled(np.zeros((1, len(points))), -half, half)
         # Time that adds is positive, so that its logarithm is what is normal.
         time = self.times.at(places[:, : self.times.points.shape[1]])
-        return Forecast.settled(*time.wider(np.hypot(self.jobs, self._unseen(places))).interval(CENTRAL))
+        ends = time.wider(np.hypot(self.jobs, self._unseen(places))).interval(CENTRAL)
+        none = (ranks == 1) & np.isfinite(self.alone)
+        reach = TAIL * np.nan_to_num(self.alone * total)
+        value, low, high = (np.where(none, side * reach, end) for side, end in zip((0, -1, 1), ends, strict=True))
+        return Forecast.settled(value, low, high)
 
     def _unseen(self, places: Array) -> Array:
         """Standard deviation of the logarithm (k,) over more nodes than one, where all runs were inside of one."""
@@ -216,9 +228,15 @@ def fit_others(
     # One rank waits for nobody, and one node for no other.
     lone = [series.parameters.index("ranks")] if ranked and not waiting else []
     lone += [len(series.parameters) + len(begins)] if ranked and domains else []
-    if not waiting and (share > noise).all():
-        times = fit_sums(space, places, middle[None], error[None], added, tuple(lone))
-        return Others(times, scatter, domains=domains)
+    several = (series.points[:, series.parameters.index("ranks")] > 1)[known] if ranked else np.ones(len(share), bool)
+    alone, used = np.nan, middle
+    if several.any() and not several.all() and (share <= noise)[~several].all():
+        # What there is on several ranks alone is waiting for each other.
+        alone, used = float(noise[~several].max()) / SIGNIFICANT, middle.copy()
+        used[np.flatnonzero(known)[~several]] = np.nan
+    if not waiting and (share > noise)[several | np.isnan(alone)].all():
+        times = fit_sums(space, places, used[None], error[None], added, tuple(lone))
+        return Others(times, scatter, domains=domains, alone=alone)
     space = _without_constant(space)
     if waiting:
         times = fit_sums(space, places, middle[None], error[None], added, tuple(lone))
@@ -292,7 +310,8 @@ def _hypotheses(
     """A constant, with a term of the ranks, of another parameter that varied, or of both.
 
     Cores that are `waiting` do so for the system, which takes a share of everything else, and for processes on other
-    nodes where `nodes` (n,) are known, from the first or any of `begins` on.
+    nodes where `nodes` (n,) are known, from the first or any of `begins` on. What nobody measured of the work, or ranks
+    wait for each other as they share it, is a share of everything else too.
     """
     varied = {name for name, column in zip(names, points.T, strict=True) if len(np.unique(column)) > 2}
     late = [LATE.format(first) for first in begins]
@@ -307,7 +326,7 @@ def _hypotheses(
     for name in late if growing else ():
         launch[term(over, {name: (1.0, 0.0, 0.0)})] = 0.0
     files = {term(over, {name: factor}): 0.0 for name in names if name in varied - {"ranks"} for factor in FILES}
-    shared = {term(over, {REST: (1.0, 0.0, 0.0)}): -RARE_TERM} if waiting else {}
+    shared = {term(over, {REST: (1.0, 0.0, 0.0)}): -RARE_TERM if waiting else RARE_TERM}
     return forms(over, launch, files, shared)
 
 

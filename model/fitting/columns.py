@@ -170,11 +170,13 @@ class Breaks(Stored):
     rows: Index  # (b,): the series
     axis: Index  # (b,): the parameter
     at: Array  # (b,): its value
+    between: Array  # (b, 2): the last value measured below it and the first beyond
     below: PlainColumns
 
     def _fits(self) -> bool:
         shape = (len(self.below.kernels),)
         fits = self.rows.shape == self.axis.shape == self.at.shape == shape and len(np.unique(self.rows)) == shape[0]
+        fits = fits and self.between.shape == (*shape, 2) and bool(np.isfinite(self.between).all())
         return fits and bool(np.isfinite(self.at).all()) and _within(self.axis, 0, len(self.below.parameters) - 1)
 
 
@@ -187,7 +189,9 @@ class Columns(PlainColumns):
     @classmethod
     def of(cls, fitted: Fitted) -> Self:
         """The columns of fitted functions and of those below their breaks."""
-        breaks = (Breaks(part.rows, part.axis, part.at, PlainColumns.of(part.fitted)) for part in fitted.below)
+        breaks = (
+            Breaks(part.rows, part.axis, part.at, part.between, PlainColumns.of(part.fitted)) for part in fitted.below
+        )
         return replace(super().of(fitted), breaks=tuple(breaks))
 
     def _fits(self) -> bool:
@@ -221,14 +225,14 @@ def columns_of(content: Mapping[str, Any], rows: Index) -> dict[str, Any]:
 
 def _some(stored: Mapping[str, Any], places: Index, rows: Index) -> dict[str, Any]:
     """The plain data of a process, of its series `places` alone, which are some of the series `rows`."""
-    whole = ("axes", "points", "terms", "domains", "turn")
+    whole = ("axes", "points", "terms", "domains")
     part = {name: column if name in whole else column[places] for name, column in stored.items()}
     return {**part, "rows": np.searchsorted(rows, stored["rows"][places])}
 
 
 def _some_broken(stored: Mapping[str, Any], places: Index, rows: Index) -> dict[str, Any]:
     """The plain data of breaks, of its series `places` alone, which are some of the series `rows`."""
-    part = {name: stored[name][places] for name in ("axis", "at")}
+    part = {name: stored[name][places] for name in ("axis", "at", "between")}
     below = columns_of(stored["below"], places)
     return {"rows": np.searchsorted(rows, stored["rows"][places]), **part, "below": below}
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from ranksight.core.arrays import Array
 from ranksight.model.fitting.fitted import Fitted
-from ranksight.model.fitting.parallel import pick
+from ranksight.model.fitting.joining import pick
 
 PRODUCTS: tuple[tuple[str, str, str], ...] = (
     ("flops", "flops_per_visit", "visits"),

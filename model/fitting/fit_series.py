@@ -13,9 +13,10 @@ from ranksight.core.log import progress
 from ranksight.core.metrics import Kind, metric
 from ranksight.core.onethread import one_thread
 from ranksight.model import priors
-from ranksight.model.fitting.begun import Begun
+from ranksight.model.fitting.changes import Begun
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.fitting.iterations import hidden_slope, lines
+from ranksight.model.fitting.joining import join
 from ranksight.model.fitting.outcome import Searched, by_process, fitted_by_process, fitted_from, joined
 from ranksight.model.search import shrinkage
 from ranksight.model.search.crosswise import LINE, Crossed
@@ -96,15 +97,17 @@ def fit_series(
     positive = _is_positive(series.metrics, series.values) | sampled
     groups = _groups(series.metrics, sampled)
     location = noise.locate_groups(series.values, series.worth, series.points, list(groups.values()), over_repetitions)
-    begun = Begun.of(series.points, location)
-    answered = by_process(series, begun.something(), space, intervals, line)
+    begun = Begun.of(series, location)
+    answered = by_process(series, begun.answered, space, intervals, line)
     if answered.any():
-        from ranksight.model.fitting.parallel import join
-
         parts = [np.flatnonzero(~answered), np.flatnonzero(answered)]
-        begun = begun.part(parts[1])
-        by_the_process = fitted_by_process(series.select(parts[1]), str(space), begun.something(), domains)
-        by_the_process = begun.with_nothing(by_the_process)
+        times = series.select(parts[1])
+        begun = begun.part(parts[1]).apart(domains if series.parameters == ("ranks",) else NOT_DESCRIBED)
+
+        def fit(rows: Index, some: Location) -> Fitted:
+            return fitted_by_process(times.select(rows), str(space), some, domains)
+
+        by_the_process = begun.both(fit(np.arange(len(times)), begun.answered), fit)
         if answered.all():
             return by_the_process
         rest = fit_series(series.select(parts[0]), over_repetitions=over_repetitions, grid=grid)

@@ -24,6 +24,7 @@ from ranksight.model.series.noise import behaviours
 from ranksight.model.uncertainty.drift import beyond, spreads
 from ranksight.model.uncertainty.forecast import Forecast, components, mixture_forecast
 from ranksight.model.uncertainty.mixture import Components
+from ranksight.model.uncertainty.rows import choose, open_to, rows_of
 
 BATCH = 120_000
 """Components x points worked on at once."""
@@ -141,8 +142,8 @@ class Fitted(Printed):
 
     def going_on(self) -> Fitted:
         """The same functions of laws that never turn."""
-        none = np.zeros(4)
-        return replace(self, processes=tuple(replace(process, turn=none) for process in self.processes))
+        processes = (replace(process, turn=np.zeros_like(process.turn)) for process in self.processes)
+        return replace(self, processes=tuple(processes))
 
     def _forms(self, at: Array, rows: Index, forms: Index) -> Components:
         """Components (c, r, k) of the distributions of series at points where the terms have values `at` (t, k)."""
@@ -172,12 +173,15 @@ class Fitted(Printed):
                 yield some, order[some, :count]
 
     def _with_below(self, answer: Forecast, points: Array, hidden: Array | None) -> Forecast:
-        """Take the answers below a break from the functions there."""
+        """Take the answers below a break from the functions there, and from either where nothing was measured between
+        both."""
         for part in self.below:
-            other, below = part.fitted.predict(points, hidden), points.T[part.axis] < part.at[:, None]
-            for name in ("value", "lower", "upper", "status", "reason", "form"):
-                array = getattr(answer, name)
-                array[part.rows] = np.where(below, getattr(other, name), array[part.rows])
+            other, x = part.fitted.predict(points, hidden), points.T[part.axis]
+            (last, first), above = part.between.T[..., None], rows_of(answer, part.rows)
+            unknown = (x > last) & (x < first)
+            answer = choose(answer, other, part.rows, x < part.at[:, None])
+            either = open_to(open_to(rows_of(answer, part.rows), above, unknown), other, unknown)
+            answer = choose(answer, either, part.rows, unknown)
         return answer
 
     @property
@@ -330,7 +334,9 @@ class Fitted(Printed):
     def from_dict(cls, content: Mapping[str, Any]) -> Fitted:
         """Rebuild from :meth:`to_dict`; damaged or hostile content raises InputError."""
         columns = Columns.from_dict(content)
-        below = (Below(part.rows, part.axis, part.at, cls(**part.below.unpacked())) for part in columns.breaks)
+        below = (
+            Below(part.rows, part.axis, part.at, part.between, cls(**part.below.unpacked())) for part in columns.breaks
+        )
         return cls(**columns.unpacked(), below=tuple(below))
 
 

@@ -6,19 +6,17 @@ form nearest to the predicted medians.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ranksight.core.arrays import Array, Index, Mask
+from ranksight.core.experiment import WHOLE
 from ranksight.core.mpi import communicates
+from ranksight.model.fitting.changes import FEWEST, LOOKED_FOR, changepoints, node_break, node_place, trained_range
 from ranksight.model.fitting.fitted import Fitted
+from ranksight.model.fitting.joining import stacked
 from ranksight.model.fitting.printed import Below
-from ranksight.model.process.changepoint import FEWEST as CHANGEPOINTS_FROM
-from ranksight.model.process.changepoint import changepoints, node_place
 from ranksight.model.process.fit_process import data_of, fit_process
 from ranksight.model.process.posterior import Process
 from ranksight.model.process.prevalence import learned
@@ -33,8 +31,6 @@ from ranksight.model.uncertainty import forecast
 
 LIGHTEST = 1e-3
 """Forms lighter than this move no interval's end visibly and are not kept."""
-PADDING = {"members": -1, "variance": np.inf, "freedom": 1.0}
-"""Fillers where a series has fewer hypotheses or terms than others; 0 in other arrays."""
 
 
 @dataclass(frozen=True)
@@ -45,16 +41,6 @@ class Searched:
     drift: Array  # (s, m, 2): how far series may leave their functions along each parameter, downwards and upwards
     pace: Array  # (s,)
     """How much faster than usual series leave their functions (:func:`ranksight.model.uncertainty.drift.pace`)."""
-
-
-def stacked(arrays: Iterable[NDArray[Any]], name: str) -> NDArray[Any]:
-    """Arrays by series and hypothesis one below the other, with what keeps fewer hypotheses or terms padded as `name`
-    needs it (:data:`PADDING`)."""
-    every = list(arrays)
-    most = np.max([array.shape[1:] for array in every], axis=0)
-    wide = [[(0, 0), *((0, to - now) for to, now in zip(most, array.shape[1:], strict=True))] for array in every]
-    padding = PADDING.get(name, 0.0)
-    return np.concatenate([np.pad(a, extra, constant_values=padding) for a, extra in zip(every, wide, strict=True)])
 
 
 def joined(parts: list[Searched], order: Index) -> Searched:
@@ -133,19 +119,6 @@ def _adjusted_r2(location: Location, residual: Array, size: Index) -> Array:
     return np.where((size > 1) & (count > size) & (total > 0), adjusted, np.nan)
 
 
-def trained_range(points: Array, present: Mask) -> Array:
-    """Smallest and largest value (s, m, 2) of each parameter where a series is `present` (s, n); zero where nowhere."""
-    seen = np.where(present[:, :, None], points[None], np.nan)
-    none = np.asarray(~present.any(axis=1))[:, None]
-    low = np.where(none, 0.0, np.fmin.reduce(seen, axis=1, initial=np.inf))
-    high = np.where(none, 0.0, np.fmax.reduce(seen, axis=1, initial=-np.inf))
-    return np.stack([low, high], axis=2)
-
-
-FEWEST = 3
-"""Configurations below which a series along one coordinate is not answered; one more for each further."""
-
-
 def by_process(series: Series, location: Location, space: object, intervals: bool, line: int | None) -> Mask:
     """Which series (s,) the process answers: times, all of them positive."""
     none = np.zeros(len(series), dtype=bool)
@@ -169,7 +142,7 @@ def fitted_by_process(series: Series, label: str, location: Location, domains: D
     domains = domains if series.parameters == ("ranks",) else NOT_DESCRIBED
     messages = np.array([communicates(kernel) for kernel in series.kernels], dtype=bool)
     node = bool(messages.any()) and node_place(np.sort(x), domains or None) > 0
-    if series.points.shape[1] > 1 or not (len(x) >= CHANGEPOINTS_FROM or node):
+    if series.points.shape[1] > 1 or not (len(x) >= LOOKED_FOR or node):
         return _fitted(series, label, location, domains)
     order = np.argsort(x)
     breaks = changepoints(
@@ -187,14 +160,17 @@ def fitted_by_process(series: Series, label: str, location: Location, domains: D
     below = _fitted(series.select(rows), label, replace(part, repeats=repeats), domains)
     above.trained[rows, :, 0] = below.trained[:, :, 0]
     above.count[rows] = (part.repeats > 0).sum(axis=1)
-    return replace(above, below=(Below(rows, np.zeros(len(rows), dtype=np.intp), breaks[rows], below),))
+    ends = np.where(left[rows], x, -np.inf).max(axis=1), np.where(left[rows], np.inf, x).min(axis=1)
+    known = messages[rows] & (breaks[rows] == node_break(domains))
+    between = np.where(known[:, None], breaks[rows, None], np.stack(ends, axis=1))
+    return replace(above, below=(Below(rows, np.zeros(len(rows), dtype=np.intp), breaks[rows], between, below),))
 
 
 def _fitted(series: Series, label: str, location: Location, domains: Domains) -> Fitted:
     count = len(series)
     process = fit_process(series.points, location, np.arange(count), domains=domains or None)
     printed = shown(process)
-    process = replace(process, difference=printed.difference)
+    process = replace(process, difference=printed.difference, turn=_turns(series, process, domains))
     present = location.repeats > 0
     measured = present.sum(axis=1)
     few = FEWEST + series.points.shape[1] - 1
@@ -233,6 +209,14 @@ def _fitted(series: Series, label: str, location: Location, domains: Domains) ->
         unaffected=np.zeros((len(series), len(series.parameters)), dtype=bool),
         processes=(process,),
     )
+
+
+def _turns(series: Series, process: Process, domains: Domains) -> Array:
+    """How often each law turns, (p, 4): whole programs that were run on several nodes are as published ones."""
+    if not domains or not (domains.nodes(series.points[:, 0]) > 1).any():
+        return process.turn
+    whole = np.array(series.kernels, dtype=object) == WHOLE
+    return np.where(whole[:, None], learned().whole_turn, process.turn)
 
 
 def _departure(process: Process) -> Array:

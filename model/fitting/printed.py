@@ -52,11 +52,12 @@ Functions = TypeVar("Functions", bound="Printed")
 @dataclass(frozen=True)
 class Below(Generic[Functions]):
     """b series whose behaviour changes along one parameter within the range
-    (:mod:`ranksight.model.process.changepoint`), and their functions up to there."""
+    (:mod:`ranksight.model.fitting.changes`), and their functions up to there."""
 
     rows: Index  # (b,): the series
     axis: Index  # (b,): the parameter
     at: Array  # (b,): its value
+    between: Array  # (b, 2): the last value measured below it and the first beyond: between them either may hold
     fitted: Functions
 
 
@@ -107,7 +108,10 @@ class Printed(Keyed):
         coefficients, terms = (np.array(part) for part in zip(*self.leading(i), strict=True))
         one = np.eye(len(self.parameters))
         ends = np.concatenate([0 * one[:1], 0 * one[:1] + 1, one, 1 - one])
-        low, high = self.trained[i].T
+        low, high = self.trained[i].T.copy()
+        for part in self.below:
+            for at in np.flatnonzero(part.rows == i).tolist():
+                low[part.axis[at]] = max(low[part.axis[at]], part.between[at, 1])
         with np.errstate(invalid="ignore", over="ignore"):
             size = np.abs(coefficients[:, None] * values(terms, np.where(ends > 0, high, low)))
         rest = size <= ROUNDING * np.fmax.reduce(size, axis=0)

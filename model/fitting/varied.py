@@ -19,7 +19,7 @@ from ranksight.core.arrays import Array, Index, Mask
 from ranksight.model.fitting.abstaining import independent
 from ranksight.model.fitting.fit_series import fit_series
 from ranksight.model.fitting.fitted import Fitted
-from ranksight.model.fitting.parallel import join, pick
+from ranksight.model.fitting.joining import join, pick
 from ranksight.model.search.terms import primes_of
 from ranksight.model.series.computation import apart_from_ranks
 from ranksight.model.series.reducing import NO_SAMPLES, Series

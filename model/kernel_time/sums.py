@@ -39,6 +39,8 @@ ENOUGH = 3.0
 """Standard errors above zero from which on cutting off at zero changes nothing."""
 SINGULAR = 1e-9
 """Smallest over largest eigenvalue of scaled normal equations below which terms repeat each other."""
+ROUNDING = 1e-12
+"""Part of the normal equations that keeps terms apart that steps have made one."""
 ITERATIONS = 8
 """Steps of Gauss and Newton's iteration."""
 AT_ONCE = 100_000
@@ -277,6 +279,7 @@ def _fit(relative: Array, covariance: Array, real: Mask, prior: Array) -> _Fit:
         normal = turned @ slope.swapaxes(3, 4)
         typical = np.einsum("Kshqq->Ksh", normal)[..., None, None]
         normal = np.where(usable[..., None, None], normal / typical + padded, np.eye(real.shape[3]))
+        normal = normal + ROUNDING * np.eye(real.shape[3])
         coefficients = np.linalg.solve(normal, (turned / typical) @ goal[..., None])[..., 0]
     spread = np.linalg.inv(normal) / typical
     left = goal - (coefficients[..., None, :] @ slope)[..., 0, :]

@@ -71,7 +71,7 @@ def fit_process(
     noise = np.where(np.isinf(data.noise), np.nan, data.noise)
     measured = (data.logs, noise, data.centre, scatter)
     weighed = (used, scales, kind, place, weight, coefficients)
-    exact, turn = np.zeros(len(rows)), np.array(prevalence.turn)
+    exact, turn = np.zeros(len(rows)), np.tile(prevalence.turn, (len(rows), 1))
     return Process(rows, np.arange(points.shape[1]), points, *measured, terms, *weighed, exact, turn, domains)
 
 

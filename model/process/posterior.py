@@ -44,7 +44,7 @@ class Process(Stored):
     weight: Array  # (p, c)
     coefficients: Array  # (p, c, q): in units of the largest share of each term
     difference: Array  # (p,): largest relative difference of the printed function from the medians
-    turn: Array  # (4,): how often the law is another one beyond the runs, and by how much (:class:`Turn`)
+    turn: Array  # (p, 4): how often the law is another one beyond the runs, and by how much (:class:`Turn`)
     domains: Domains | None = None  # memory domains that ranks share, where known
 
     def __len__(self) -> int:
@@ -53,7 +53,7 @@ class Process(Stored):
     def select(self, places: Index, rows: Index) -> Process:
         """Some of the series (by their places here), which are `rows` of other fitted ones."""
         names = ("logs", "noise", "centre", "scatter", "members", "scales", "kind", "place",
-                 "weight", "coefficients", "difference")  # fmt: skip
+                 "weight", "coefficients", "difference", "turn")  # fmt: skip
         return replace(self, rows=rows, **{name: getattr(self, name)[places] for name in names})
 
     def components(self, points: Array) -> Components:
@@ -64,7 +64,7 @@ class Process(Stored):
 
     def with_turns(self, points: Array) -> tuple[Components, Callable[[Components], Components]]:
         """Components (c, p, k) at `points` (k, d) if laws go on, and what makes those of laws that may turn of them."""
-        turn = Turn(*self.turn.tolist())
+        turn = Turn(*self.turn.T)  # of each series
         straight, near = self.with_nearest(points)
         often = turn.probability(self.scattered())
         return straight, partial(turned, near=near, distance=self.ahead(points), often=often, turn=turn)
@@ -157,7 +157,7 @@ class Process(Stored):
         c, q = self.members.shape[1:] if self.members.ndim == 3 else (0, 0)
         shapes = {"logs": (p, n), "noise": (p, n), "centre": (p, n), "scatter": (p,), "members": (p, c, q)}
         shapes |= {"scales": (p, c, len(PARTS)), "kind": (p, c), "place": (p, c), "weight": (p, c)}
-        shapes |= {"coefficients": (p, c, q), "difference": (p,), "points": (n, d), "axes": (d,), "turn": (4,)}
+        shapes |= {"coefficients": (p, c, q), "difference": (p,), "points": (n, d), "axes": (d,), "turn": (p, 4)}
         numbers = ("turn", "points", "logs", "centre", "scatter", "scales", "weight", "coefficients", "terms")
         return (
             all(getattr(self, name).shape == shape for name, shape in shapes.items())
@@ -166,7 +166,7 @@ class Process(Stored):
             and bool((self.points > 0).all() and n and d and (self.axes >= 0).all())
             and bool((self.members >= -1).all() and (self.members < len(self.terms)).all())
             and bool(((self.kind >= 0) & (self.kind < len(KINDS)) & (self.place >= 0) & (self.place < n)).all())
-            and bool(0 <= self.turn[0] < 1 and (self.turn >= 0).all())
+            and bool((self.turn[:, 0] < 1).all() and (self.turn >= 0).all())
             and bool((self.weight >= 0).all() and (self.scatter >= 0).all() and (self.rows >= 0).all())
         )
 
@@ -186,11 +186,12 @@ def turned(components: Components, near: Array, distance: Array, often: Array, t
     """Components (2 c, p, k) of laws that go on or turn as `often`, (p,), from those (c, p, k) of laws that go on for
     `distance`, (k,) or (p, k), e-folds beyond the runs, where their centres were `near` (c, p, k); the same where
     nothing is beyond them."""
-    if not turn.often or not distance.any():
+    if not np.any(turn.often) or not distance.any():
         return components
+    flat, slope = (np.asarray(number)[..., None] for number in (turn.flatter, turn.slope))
     often = np.where(distance > 0, often[:, None], 0.0)
-    flatter = turn.flatter * back(near, components.centre, distance)
-    wider = np.hypot(components.spread, turn.slope * distance)
+    flatter = flat * back(near, components.centre, distance)
+    wider = np.hypot(components.spread, slope * distance)
     return Components(
         np.concatenate([components.weight * (1 - often), components.weight * often]),
         np.concatenate([components.centre, components.centre + flatter]),

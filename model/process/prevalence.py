@@ -56,6 +56,7 @@ class Prevalence:
     scales: Array
     kinds: Array
     turn: Turn
+    whole_turn: Turn  # of whole programs over nodes
 
     @cached_property
     def coarse(self) -> Prevalence:
@@ -133,7 +134,7 @@ def unlearned(scales: Array) -> Prevalence:
     even = np.full(len(scales), -np.log(len(scales)))
     filling = np.full(len(WORK), np.log(0.5))
     return Prevalence(
-        terms, members, means - special.logsumexp(means), filling, even, scales, kinds, Turn(0.0, 0.0, 0.0, 0.0)
+        terms, members, means - special.logsumexp(means), filling, even, scales, kinds, *2 * (Turn(0.0, 0.0, 0.0, 0.0),)
     )
 
 
@@ -149,9 +150,9 @@ def learned() -> Prevalence:
     kinds = np.log(np.array([content["runs"][name] for name in KINDS]))
     scales, weight = table[:, :-1], np.log(table[:, -1] / table[:, -1].sum())
     kinds -= special.logsumexp(kinds)
-    turn = Turn(**content["turn"])
+    turns = (Turn(**content[name]) for name in ("turn", "whole_turn"))
     filling = np.log([content["domains"][name] for name in WORK])
-    return Prevalence(terms, members, means - special.logsumexp(means), filling, weight, scales, kinds, turn)
+    return Prevalence(terms, members, means - special.logsumexp(means), filling, weight, scales, kinds, *turns)
 
 
 def written(prevalence: Prevalence, source: str) -> str:
@@ -180,6 +181,10 @@ def written(prevalence: Prevalence, source: str) -> str:
             "# its odds; the share of its slope that is lost; and the standard deviation of the change of its slope.",
             "[turn]",
             *(f"{name} = {number:.4g}" for name, number in prevalence.turn._asdict().items()),
+            "",
+            "# The same of whole programs over nodes, from published curves alone.",
+            "[whole_turn]",
+            *(f"{name} = {number:.4g}" for name, number in prevalence.whole_turn._asdict().items()),
             "",
             "[means]",
             *(f'"{text_of(terms, mean)}" = {weight:.4g}' for mean, weight in rows if weight > 0),

@@ -20,7 +20,6 @@ from ranksight.model.plaindata import Stored, plain
 from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
 from ranksight.model.structure.improving import Structure
-from ranksight.model.structure.late import NOTHING_LATE, Late
 from ranksight.model.structure.levels import NO_LEVELS, Levels
 from ranksight.model.structure.local_blocks import NO_BLOCKS, Blocks
 from ranksight.model.structure.locality import NO_LOCALITY, Locality
@@ -62,7 +61,6 @@ class Functions(Stored):
     """tuple of (kernel, metric): messages and bytes that no law of the ranks meets, of kernels whose partners no rule
     explains, or lie along sides of the grid that few runs cut."""
     traced: int = 1  # the most ranks of a run whose partners are known
-    late: Late = NOTHING_LATE  # of the times that are zero up to a boundary
     blocks: Blocks = NO_BLOCKS  # of the counts that follow the local block
     iterations: Iterations | None = None  # how often what some series count is called, as iterations decide
     per_call: Functions | None = None  # of these series what they count in one call
@@ -142,7 +140,7 @@ class Functions(Stored):
     @property
     def _structures(self) -> dict[str, Structure]:
         """What is known of some series, in the order in which it is asked."""
-        names = ("levels", "neighbours", "laws", "blocks", "late")
+        names = ("levels", "neighbours", "laws", "blocks")
         parts: dict[str, Structure] = {name: getattr(self, name) for name in names}
         return {name: part for name, part in parts.items() if part}
 
@@ -227,7 +225,7 @@ class Functions(Stored):
             return self.iterations.formula(self.iterations.rows[key], self.per_call.formula(self.per_call.rows[key]))
         if self.locality.knows(*key):
             return self.locality.formula(key[1])
-        for law in (self.late, self.laws, self.neighbours):
+        for law in (self.laws, self.neighbours):
             if key in law.rows:
                 return law.formula(law.rows[key])
         return self.levels.formula(i) if self.levels else self.fitted.formula(i)

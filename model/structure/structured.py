@@ -22,7 +22,6 @@ from ranksight.model.series.reduction import reduce
 from ranksight.model.structure.along import one_sided, sides_along, unruled
 from ranksight.model.structure.functions import Functions, find_minor
 from ranksight.model.structure.gridlaw import CLOSE, EXACT, SENT
-from ranksight.model.structure.late import fit_late
 from ranksight.model.structure.levels import COUNTS, fit_levels
 from ranksight.model.structure.local_blocks import DIMENSIONS, find_blocks
 from ranksight.model.structure.loops import find_iterations
@@ -56,7 +55,7 @@ def structured(
     if not any(metric(name).kind == "requirement" for name in set(series.metrics)):
         # Grids, blocks, loops and caches decide counts; times alone may begin late, or be of two levels.
         each = {name: value for name, value in settings.items() if name not in ("jobs", "dask")}
-        return Functions(fitted, fit_levels(series, **each), stated=stated, late=fit_late(series))
+        return Functions(fitted, fit_levels(series, **each), stated=stated)
     whole = _structured(experiment, series, fitted, tables, stated, everywhere, **settings)
     missed = _missed(whole, series)
     exact = {key for key, error in zip(series.keys, missed.tolist(), strict=True) if error <= EXACT}
@@ -138,12 +137,10 @@ def _structured(
     scattered_work = tuple(key for key in keys if key[1] in WORK and key[0] in irregular)
     faces = one_sided(experiment, grids) if everywhere and grids else set()
     sided = tuple(key for key in keys if key[1] in WORK and key[0] in faces and key not in met)
-    most, late = traced if scattered or unmet or scattered_work or sided else 1, fit_late(series)
+    most = traced if scattered or unmet or scattered_work or sided else 1
     blocks = find_blocks(series, near - functional, dimensions_of(experiment) or DIMENSIONS)
     unmet += scattered_work
-    return Functions(
-        fitted, levels, law, minor, stated, unserved, laws, scattered, unmet, most, late, blocks, sided=sided
-    )
+    return Functions(fitted, levels, law, minor, stated, unserved, laws, scattered, unmet, most, blocks, sided=sided)
 
 
 def collective(experiment: Experiment) -> dict[str, bool]:

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ranksight.core.arrays import Index, Mask
-from ranksight.model.uncertainty.forecast import Forecast
+from ranksight.core.arrays import Index, Mask, ratio
+from ranksight.model.uncertainty.forecast import Forecast, judged_by_width
 
 ARRAYS = ("value", "lower", "upper", "status", "reason", "form", "freedom", "inner", "outer")
 """The arrays of a forecast, one row a series."""
@@ -28,6 +28,14 @@ def choose(base: Forecast, other: Forecast, index: Index, where: Mask) -> Foreca
 def rows_of(forecast: Forecast, index: Index) -> Forecast:
     """Some rows of a forecast."""
     return replace(forecast, **{name: getattr(forecast, name)[index] for name in ARRAYS})
+
+
+def open_to(one: Forecast, other: Forecast, where: Mask) -> Forecast:
+    """`one` with intervals (s, k) that hold those of `other` as well, `where` either may be true."""
+    lower = np.where(where, np.fmin(one.lower, other.lower), one.lower)
+    upper = np.where(where, np.fmax(one.upper, other.upper), one.upper)
+    status, reason = judged_by_width(np.where(where, ratio(upper, lower, np.inf), 1.0), one.status, one.reason)
+    return replace(one, lower=lower, upper=upper, status=status, reason=reason)
 
 
 def join(forecasts: Sequence[Forecast]) -> Forecast:

@@ -15,6 +15,8 @@ from ranksight.model.fitted_model import Model
 from ranksight.model.fitting.fit_series import fit_series
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.series.reducing import Series
+from ranksight.model.uncertainty import forecast
+from ranksight.model.uncertainty.forecast import Forecast
 from ranksight.reports.formula import latex, python, readable
 
 RANKS = np.array([1.0, 2, 4, 8, 12, 24, 48])
@@ -54,6 +56,42 @@ def test_zeros_over_ranks_at_every_size():
     answer = fitted.predict(np.array([[1.0, 128.0], [32.0, 64.0]]))
     assert answer.value[0, 0] == 0
     assert answer.value[0, 1] == pytest.approx(4 * sent(np.array(32.0)), rel=0.1)
+
+
+def late(*values: float) -> Forecast:
+    """What is said at 16, 24, 32, 64 and 512 ranks of values at 2, 4, ... 32 ranks."""
+    ranks = 2.0 ** np.arange(1, 6)
+    return _fit(ranks[:, None], np.array(values), ("ranks",)).predict(np.array([[16.0], [24.0], [32.0], [64.0], [512]]))
+
+
+def test_one_value_stands_where_it_was_measured_and_goes_either_way():
+    said = late(0, 0, 0, 0, 3.0)
+    assert (said.value[0, 0], said.lower[0, 0], said.upper[0, 0]) == (0, 0, 0)
+    assert said.lower[0, 1] == 0, "it may not have begun yet"
+    assert said.status[0, 1] == forecast.WIDE
+    assert said.value[0, 2] == pytest.approx(3.0, rel=0.03)
+    assert said.lower[0, 3] < 0.6 * 3.0
+    assert said.upper[0, 3] > 1.2 * 3.0
+    assert said.upper[0, 4] > 4 * said.lower[0, 4]
+
+
+@pytest.mark.parametrize("slope", [-1.0, 0.0, 0.5, 1.0])
+def test_two_values_show_how_it_goes_on(slope: float):
+    said = late(0, 0, 0, 2.0, 2.0 * 2**slope)
+    true = 2.0 * np.array([1, 2, 4, 32]) ** slope
+    assert said.value[0, 2] == pytest.approx(true[1], rel=0.03)
+    assert said.value[0, 3] == pytest.approx(true[2], rel=0.1)
+    assert ((said.lower[0, 2:] < true[1:]) & (true[1:] < said.upper[0, 2:])).all()
+
+
+@pytest.mark.parametrize("kinds", [("messages", False), ("time", True)])
+def test_other_zeros_are_no_boundary(kinds: tuple[str, bool]):
+    """Counts have laws of their own, and a zero may be a time that no sample fell on."""
+    name, drawn = kinds
+    values = np.array([0, 0, 0, 0, 64.0])[None, :, None]
+    worth = np.full(values.shape, 1.0 if drawn else np.nan)
+    made = Series(("ranks",), 2.0 ** np.arange(1, 6)[:, None], values, ("exchange",), (name,), worth=worth)
+    assert not fit_series(made).below
 
 
 def test_zeros_in_between_are_no_beginning():

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from ranksight.core.errors import InputError
 from ranksight.model.fitting.fit_series import fit_series
 from ranksight.model.fitting.fitted import Fitted
-from ranksight.model.fitting.parallel import join, share
+from ranksight.model.fitting.joining import join
+from ranksight.model.fitting.parallel import share
 from ranksight.model.fitting.verify import verify_largest
 from ranksight.model.priors import HIDDEN_DIVIDED, HIDDEN_UNDIVIDED
 from ranksight.model.search.offer import Listed

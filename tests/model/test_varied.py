@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ranksight.model.fitting.fit_series import fit_series
-from ranksight.model.fitting.parallel import join, pick
+from ranksight.model.fitting.joining import join, pick
 from ranksight.model.fitting.varied import fit_varied
 from ranksight.model.series.reducing import Series
 

@@ -7,10 +7,10 @@ import json
 import numpy as np
 import pytest
 
+from ranksight.model.fitting.changes import changepoints
 from ranksight.model.fitting.fit_series import fit_series
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.process import covariance, solve
-from ranksight.model.process.changepoint import changepoints
 from ranksight.model.process.fit_process import data_of, fit_process
 from ranksight.model.process.means import along_one, text_of
 from ranksight.model.process.prevalence import Prevalence, learned, unlearned
@@ -162,7 +162,7 @@ def test_messages_within_a_node_do_not_spoil_those_beyond() -> None:
     fitted = fit_series(two, domains=node)
     beyond = Series(("ranks",), x[2:, None], times[None, 2:, None], ("MPI_Bcast",), ("time",))
     assert fitted.below
-    assert fitted.breaks[0, 0] == 17
+    assert 16 < fitted.breaks[0, 0] < 17
     assert np.isnan(fitted.breaks[1]).all()
     beyond_only = fit_series(beyond, domains=node).predict(far)
     assert fitted.predict(far).value[0] == pytest.approx(beyond_only.value[0], rel=0.05)

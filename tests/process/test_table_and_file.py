@@ -86,7 +86,7 @@ def test_a_process_is_read_as_it_was_written(process: Process) -> None:
         assert new == pytest.approx(old)
     odd = Process.from_dict({**process.to_dict(), "kind": np.ones_like(process.kind).tolist()})
     assert (odd.kind == 1).all()
-    going_on = Process.from_dict({**process.to_dict(), "turn": [0.0, 0.0, 0.0, 0.0]})
+    going_on = Process.from_dict({**process.to_dict(), "turn": np.zeros_like(process.turn).tolist()})
     for old, new in zip(process.straight(ASKED), going_on.components(ASKED), strict=True):
         assert new == pytest.approx(old)
 
@@ -102,10 +102,10 @@ def test_hypotheses_that_are_solved_in_parts_are_the_same(process: Process, monk
 @pytest.mark.parametrize(
     ("name", "damaged"),
     [
-        ("turn", [1.0, 0.0, 0.0, 0.0]),
-        ("turn", [-0.1, 0.0, 0.0, 0.0]),
-        ("turn", [0.1, 0.0, -1.0, 0.0]),
-        ("turn", [0.1, 0.0]),
+        ("turn", [[1.0, 0.0, 0.0, 0.0]]),
+        ("turn", [[-0.1, 0.0, 0.0, 0.0]]),
+        ("turn", [[0.1, 0.0, -1.0, 0.0]]),
+        ("turn", [[0.1, 0.0]]),
         ("points", [[1.0], [2.0], [4.0], [8.0], [0.0]]),
         ("points", [[1.0], [2.0], [4.0], [8.0], [None]]),
         ("points", [[1.0], [2.0]]),

@@ -7,11 +7,15 @@ import pytest
 from scipy.stats import t as student
 
 from benchmarks.turns import Ahead, turn_of
+from ranksight.core.experiment import WHOLE
+from ranksight.model.fitting.fit_series import fit_series
 from ranksight.model.process.covariance import SCATTER, Turn, beyond
 from ranksight.model.process.fit_process import fit_process
 from ranksight.model.process.posterior import turned
 from ranksight.model.process.prevalence import learned
+from ranksight.model.series.domains import Domains
 from ranksight.model.series.noise import locate
+from ranksight.model.series.reducing import Series
 from ranksight.model.uncertainty.mixture import Components, quantiles
 
 X = np.array([[1.0], [2.0], [4.0], [8.0], [16.0]])
@@ -38,11 +42,26 @@ def test_a_turn_widens_what_is_beyond_the_runs_alone() -> None:
     half = process.weight.shape[1]
     np.testing.assert_array_equal(straight.weight[half:, :, 0], 0)
     wider = straight.spread[half:, 0, 1] ** 2 - straight.spread[:half, 0, 1] ** 2
-    np.testing.assert_allclose(wider, (process.turn[3] * np.log(2)) ** 2)
+    np.testing.assert_allclose(wider, (process.turn[0, 3] * np.log(2)) ** 2)
     last = process.straight(np.array([[16.0]])).centre[:, 0, 0]
     flatter = straight.centre[half:, 0, 1] - straight.centre[:half, 0, 1]
-    np.testing.assert_allclose(flatter, process.turn[2] * (last - straight.centre[:half, 0, 1]))
+    np.testing.assert_allclose(flatter, process.turn[0, 2] * (last - straight.centre[:half, 0, 1]))
     assert len(process.components(np.array([[3.0]])).weight) == half
+
+
+def test_whole_programs_that_were_run_on_several_nodes_turn_as_published_ones() -> None:
+    scatter = np.exp(0.03 * np.random.default_rng(1).normal(size=(1, len(X), 1)))
+    times = np.stack([3 + 100 / X[:, 0]] * 2)[:, :, None] * scatter
+    series = Series(("ranks",), 4 * X, times, (WHOLE, "solve"), ("time", "time"))
+    within, over = (fit_series(series, domains=Domains.inferred(4, ranks_per_node=n)) for n in (64, 16))
+    assert (within.processes[0].turn == learned().turn).all()
+    assert (over.processes[0].turn == [learned().whole_turn, learned().turn]).all()
+    factors = []
+    for fitted in (within, over):
+        answer = fitted.predict(np.array([[256.0]]))
+        factors.append(answer.upper[:, 0] / answer.lower[:, 0])
+    assert factors[1][0] > 1.2 * factors[0][0]
+    assert factors[1][1] == pytest.approx(factors[0][1])
 
 
 def test_turns_move_no_median_of_an_even_law() -> None:

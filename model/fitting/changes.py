@@ -1,0 +1,261 @@
+"""Where series change their behaviour for good: known by zeros and by one rank, or found by the evidence.
+
+A time may be nothing on one side of a value of a parameter, and messages of one rank are none. No function is nothing
+and then is not: what the process answers begins at the first value that is something, or ends at the last, and one is
+enough, as zeros say that the others are another regime. On the side of the zeros the time is nothing, and between both
+it may be either (:class:`ranksight.model.fitting.printed.Below`).
+
+Elsewhere a message protocol, or a cache that no longer holds the data, changes what follows. With E the evidence of a
+part of the values, summed over means and covariances by their prevalence, a change between two values has the odds
+
+    E(values below) E(values from there on) c / (E(all values) n),    c = exp(:data:`priors.ANOTHER_REGIME`),
+
+n places being equally likely (product partitions: Barry and Hartigan 1993, *Journal of the American Statistical
+Association* 88, 309). Of messages the place is known where it is known how many ranks fill a node: there c / n is the
+odds of :data:`priors.NODE_REGIMES`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ranksight.core import special
+from ranksight.core.arrays import Array, Index, Mask
+from ranksight.core.mpi import RANK_COUNTS, communicates
+from ranksight.model import priors
+from ranksight.model.fitting.fitted import Fitted
+from ranksight.model.fitting.joining import join, pick
+from ranksight.model.fitting.printed import Below
+from ranksight.model.process.compare import SMOOTHING
+from ranksight.model.process.fit_process import data_of
+from ranksight.model.process.prevalence import Prevalence, learned
+from ranksight.model.process.solve import Data, evidence, smoothed
+from ranksight.model.series.computation import RANKS
+from ranksight.model.series.domains import Domains
+from ranksight.model.series.noise import Location
+from ranksight.model.series.reducing import Series
+from ranksight.model.uncertainty import forecast
+
+FEWEST = 3
+"""Configurations below which a series along one coordinate is not answered; one more for each further."""
+EACH_SIDE = 3
+"""Values on each side of a change at least."""
+LOOKED_FOR = 7
+"""Values from which on changes within the range are looked for."""
+STEEP = 2.0
+"""Power beyond which growth from one rank to several may be a change."""
+
+
+@dataclass(frozen=True)
+class Begun:
+    """Where s series change to another regime, and what was measured of them."""
+
+    points: Array  # (n, m)
+    location: Location
+    axis: Index  # (s,): the parameter along which they do; -1 of those that do not
+    last: Array  # (s,): its largest value below the change
+    first: Array  # (s,): its smallest value beyond
+    ends: Mask  # (s,): whether they are nothing beyond, not below
+
+    @classmethod
+    def of(cls, series: Series, location: Location) -> Begun:
+        """Series with zeros on one side of a value of a parameter, and messages of one rank and of several."""
+        present = location.repeats > 0
+        zero, some = present & (location.values == 0), present & (location.values > 0)
+        # Where times are made of samples, zero is a time that none fell on.
+        known = ((zero | some) == present).all(axis=1) & np.isinf(location.samples)
+        known &= present.sum(axis=1) >= FEWEST + len(series.parameters) - 1
+        last, first = np.full((2, len(series)), np.nan)
+        axis, ends = np.full(len(series), -1), np.zeros(len(series), dtype=bool)
+        begun = cls(series.points, location, axis, last, first, ends)
+        for at in range(len(series.parameters)):
+            for below, beyond in ((zero, some), (some, zero)):
+                begun._divide(at, below, beyond, known, beyond is zero)
+        sent = np.array([communicates(kernel) for kernel in series.kernels], dtype=bool)
+        for at, name in enumerate(series.parameters):
+            if name == RANKS or name in RANK_COUNTS:
+                one = series.points[:, at] == 1
+                begun._divide(at, some & one, some & ~one, known & sent, False)
+        return begun
+
+    def apart(self, domains: Domains) -> Begun:
+        """The same with series of times above zero that are another at one than at several of the one parameter."""
+        x, which = self.points[:, 0], np.flatnonzero(self.axis < 0)
+        if self.points.shape[1] > 1 or not len(which):
+            return self
+        order, found = np.argsort(x), np.zeros(len(self.axis), dtype=bool)
+        data = data_of(self.points, self.location.part(which)).ordered(order)
+        found[which] = first_apart(x[order], data, learned(), domains or None)
+        present, begun = self.location.repeats > 0, replace(self, axis=self.axis.copy())
+        begun._divide(0, present & (x == 1), present & (x != 1), found, False)
+        return begun
+
+    def _divide(self, at: int, below: Mask, beyond: Mask, known: Mask, ends: bool) -> None:
+        """Note series (s,) all of whose values `below` (s, n) are below all `beyond` along a parameter."""
+        x = self.points[:, at]
+        last, first = np.where(below, x, -np.inf).max(axis=1), np.where(beyond, x, np.inf).min(axis=1)
+        found = known & below.any(axis=1) & beyond.any(axis=1) & (last < first) & (self.axis < 0)
+        self.axis[found], self.last[found], self.first[found], self.ends[found] = at, last[found], first[found], ends
+
+    @property
+    def aside(self) -> Mask:
+        """Values that are not of the regime that the process answers, (s, n)."""
+        x = self.points.T[self.axis]
+        below = np.where(self.ends[:, None], x >= self.first[:, None], x <= self.last[:, None])
+        return np.asarray((self.axis >= 0)[:, None] & below)
+
+    @property
+    def answered(self) -> Location:
+        """The values of the regime that the process answers."""
+        return replace(self.location, repeats=np.where(self.aside, 0.0, self.location.repeats))
+
+    def part(self, rows: Index) -> Begun:
+        """The same of some series."""
+        location = self.location.part(rows)
+        return Begun(self.points, location, self.axis[rows], self.last[rows], self.first[rows], self.ends[rows])
+
+    def both(self, fitted: Fitted, fit: Callable[[Index, Location], Fitted]) -> Fitted:
+        """The functions of all s series on both sides.
+
+        `fitted`: of the values that are :attr:`answered`. `fit`: of some series by some of their values.
+        """
+        rows = np.flatnonzero(self.axis >= 0)
+        if not len(rows):
+            return fitted
+        fitted = self._measured(fitted, rows)
+        nothing = (self.location.values == 0) & self.aside
+        lone = rows[~nothing[rows].any(axis=1)]
+        ends, begins = np.flatnonzero(self.ends), rows[~self.ends[rows] & nothing[rows].any(axis=1)]
+        below = [(begins, self._none(fitted, begins))] if len(begins) else []
+        if len(lone):
+            part = self.location.part(lone)
+            alone = fit(lone, replace(part, repeats=np.where(self.aside[lone], part.repeats, 0.0)))
+            if self.points.shape[1] == 1:
+                alone = _constant(alone, np.arange(len(lone)), np.where(self.aside[lone], part.values, 0.0).max(axis=1))
+            below.append((lone, replace(alone, status=np.full(len(lone), forecast.OK))))
+        if len(ends):
+            rest = np.flatnonzero(~self.ends)
+            below.append((ends, replace(pick(fitted, ends), below=())))
+            none = self._none(fitted, ends)
+            fitted = join([pick(fitted, rest), none], [rest, ends]) if len(rest) else none
+        return replace(fitted, below=(*fitted.below, *(self._below(some, each) for some, each in below)))
+
+    def _measured(self, fitted: Fitted, rows: Index) -> Fitted:
+        """The functions with what was measured on both sides."""
+        present = self.location.repeats > 0
+        trained, count, status = fitted.trained.copy(), fitted.count.copy(), fitted.status.copy()
+        trained[rows], count[rows] = trained_range(self.points, present)[rows], present.sum(axis=1)[rows]
+        status[rows] = forecast.OK
+        # Few values differ by little, whatever repetitions do.
+        noisy = fitted.noisy & ((self.answered.repeats > 0).sum(axis=1) >= FEWEST)
+        return replace(fitted, trained=trained, count=count, status=status, noisy=noisy)
+
+    def _below(self, rows: Index, fitted: Fitted) -> Below[Fitted]:
+        """Functions of series below where they change."""
+        last, first = self.last[rows], self.first[rows]
+        return Below(rows, self.axis[rows], np.nextafter(last, np.inf), np.stack([last, first], axis=1), fitted)
+
+    def _none(self, fitted: Fitted, rows: Index) -> Fitted:
+        """Functions of series which are nothing."""
+        b = len(rows)
+        return replace(
+            _constant(fitted, rows, np.zeros(b)),
+            positive=np.zeros(b, dtype=bool),
+            drift=np.zeros((b, len(fitted.parameters), 2)),
+            processes=(),
+        )
+
+
+def _constant(fitted: Fitted, rows: Index, values: Array) -> Fitted:
+    """Functions of series that are printed as constants, with none below a change."""
+    b, one = len(rows), np.ones(len(rows))
+    return replace(
+        pick(fitted, rows),
+        terms=np.zeros((1, len(fitted.parameters), 3)),
+        members=np.zeros((b, 1, 1), dtype=np.intp),
+        weight=one[:, None],
+        coefficient=values[:, None, None],
+        root=np.zeros((b, 1, 1, 1)),
+        variance=np.full((b, 1), forecast.ROUNDING),
+        freedom=one[:, None],
+        below=(),
+    )
+
+
+def trained_range(points: Array, present: Mask) -> Array:
+    """Smallest and largest value (s, m, 2) of each parameter where a series is `present` (s, n); zero where nowhere."""
+    seen = np.where(present[:, :, None], points[None], np.nan)
+    none = np.asarray(~present.any(axis=1))[:, None]
+    low = np.where(none, 0.0, np.fmin.reduce(seen, axis=1, initial=np.inf))
+    high = np.where(none, 0.0, np.fmax.reduce(seen, axis=1, initial=-np.inf))
+    return np.stack([low, high], axis=2)
+
+
+def changepoints(
+    x: Array, data: Data, prevalence: Prevalence, domains: Domains | None = None, messages: Mask | None = None
+) -> Array:
+    """Values (s,) of the coordinate `x` (n,), in ascending order, from which on each series is another; NaN where it
+    stays what it is.
+
+    `domains`: how `x` ranks fill nodes. `messages` (s,): which series are times of messages.
+    """
+    count = len(x)
+    breaks = np.full(len(data.logs), np.nan)
+    places = list(range(EACH_SIDE, count - EACH_SIDE + 1)) if count >= LOOKED_FOR else []
+    of_messages = np.zeros(len(breaks), dtype=bool) if messages is None else messages
+    node = node_place(x, domains) if of_messages.any() else 0
+    if not places and not node:
+        return breaks
+    total = _evidence(x, data, prevalence, domains)
+    whole = total(slice(None))
+    between = {place: np.sqrt(x[place] * x[place - 1]) for place in places}
+    odds = {place: np.full(len(breaks), priors.ANOTHER_REGIME - np.log(len(places))) for place in places}
+    if node:
+        assert domains is not None
+        between[node] = node_break(domains)
+        one, step, separate = priors.NODE_REGIMES.values()
+        unknown = odds.get(node, np.full(len(breaks), -np.inf))
+        odds[node] = np.where(of_messages, np.log((step + separate) / one), unknown)
+    split = np.stack([total(slice(place)) + total(slice(place, None)) + odds[place] for place in odds], axis=1)
+    split -= whole[:, None]
+    best = np.array([between[place] for place in odds])[split.argmax(axis=1)]
+    return np.where(special.logsumexp(split, axis=1) > 0, best, breaks)
+
+
+def first_apart(x: Array, data: Data, prevalence: Prevalence, domains: Domains | None = None) -> Mask:
+    """Which series (s,) are another at one of what `x` (n,) counts, in ascending order, than at several: one rank, or
+    one node, does not exchange what several do."""
+    apart = np.zeros(len(data.logs), dtype=bool)
+    if len(x) <= EACH_SIDE or x[0] != 1 or np.isinf(data.noise[:, :2]).any():
+        return apart
+    steep = np.flatnonzero(np.abs(data.logs[:, 1] - data.logs[:, 0]) > STEEP * np.log(x[1]))
+    if len(steep):
+        total = _evidence(x, data.part(steep), prevalence, domains)
+        apart[steep] = total(slice(1)) + total(slice(1, None)) + priors.ANOTHER_REGIME > total(slice(None))
+    return apart
+
+
+def _evidence(x: Array, data: Data, prevalence: Prevalence, domains: Domains | None) -> Callable[[slice], Array]:
+    """The logarithm of the evidence (s,) of some of the values, summed over means and covariances."""
+    prevalence, members, at = prevalence.over(x, domains)
+
+    def total(side: slice) -> Array:
+        part = Data(data.u[side] - data.u[side][:1], data.logs[:, side], data.noise[:, side], data.logs[:, side])
+        joint = evidence(smoothed(part, SMOOTHING), at[:, side], members, prevalence.scales) + prevalence.joint
+        return np.asarray(special.logsumexp(joint.reshape(len(joint), -1), axis=1))
+
+    return total
+
+
+def node_break(domains: Domains) -> float:
+    """Ranks from which on some are on a second node."""
+    return float(np.nextafter(domains.ranks_per_node, np.inf))
+
+
+def node_place(x: Array, domains: Domains | None) -> int:
+    """Number of values of `x` (n,), ascending, that are on one node, where enough are on more; else 0."""
+    within = 0 if domains is None else int(np.searchsorted(x, domains.ranks_per_node, side="right"))
+    return within if len(x) - within >= EACH_SIDE else 0
