@@ -1,4 +1,4 @@
-"""What the issue width says of cycles: loops in llvm-mca's scheduling models of x86 cores, from each core to the others.
+"""What the issue width says of cycles: loops in llvm-mca's scheduling models of cores, from each core to the others.
 
 Compilers describe cores by their issue width, units and latencies, and llvm-mca schedules a loop on them with all data
 near (its caches are perfect). The cycles of each loop of ``cores.c`` on one core predict those on another by the law of
@@ -68,8 +68,8 @@ def run(settings: Settings) -> str:
     described = ", ".join(f"{core} {width}" for core, width in zip(CORES, widths.tolist(), strict=True))
     heads = ["cores and law", "changes", "spread by half of them", "by nine of ten", "inside 90 % of the assumed, %"]
     return (
-        f"{len(loops)} loops without a miss, {', '.join(BUILDS)}, in the scheduling models of cores by their issue width "
-        f"as the models have it: {described}. Standard deviations of the logarithm of cycles there, by the half and by "
+        f"{len(loops)} loops without a miss ({', '.join(BUILDS)}) in the scheduling models of cores, by their issue "
+        f"width: {described}. Standard deviations of the logarithm of cycles there, by the half and by "
         f"nine of ten of all changes between cores of different widths; {spread('width'):g} is assumed.\n\n"
         + markdown(heads, rows)
     )
@@ -97,6 +97,6 @@ def _scheduled(core: str, body: str) -> tuple[float, int]:
     """Cycles an instruction of a loop on a core, and the issue width that its model has."""
     command = ["llvm-mca", f"-mcpu={core}", "-iterations=200", "-noalias"]
     answer = subprocess.run(command, input=body + "\n", capture_output=True, text=True, check=True).stdout
-    values = {name: re.search(rf"{name}:\s+(\d+)", answer) for name in ("Instructions", "Total Cycles", "Dispatch Width")}
-    instructions, cycles, width = (int(value[1]) if value else 0 for value in values.values())
+    values = (re.search(rf"{name}:\s+(\d+)", answer) for name in ("Instructions", "Total Cycles", "Dispatch Width"))
+    instructions, cycles, width = (int(value[1]) if value else 0 for value in values)
     return cycles / instructions, width

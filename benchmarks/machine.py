@@ -259,7 +259,8 @@ def _simulated(settings: Settings, folder: Path) -> str:
             rows.append([f"{one} to {other}{width}, {evidence}", *score.row()])
     return (
         "### A simulated core in two configurations\n\nFive loop kernels over 1 to 1,024 ranks; caches, latencies, "
-        "clock and width differ; the width (6 and 4 instructions a cycle) is in the description or is not.\n\n" + markdown(["kernels", *HEADS], rows)
+        "clock and width differ; the width (6 and 4 instructions a cycle) is in the description or is not.\n\n"
+        + markdown(["kernels", *HEADS], rows)
     )
 
 

@@ -5,7 +5,8 @@
 The table ``cores.toml`` holds a factor a generation with its source, ``assumptions.toml`` the spreads. Factors are
 vendors' means over many programs at one clock; a single program gains more or less. The table also says how many
 instructions each core issues a cycle, a platform file (``topology.issue_width``) those of a core that is not in it.
-Where no factor is published, these widths say how a kernel's cycles change (:func:`ranksight.model.application.assumed.cycles_there`).
+Where no factor is published, these widths say how a kernel's cycles change:
+:func:`ranksight.model.application.assumed.cycles_there`.
 """
 
 from __future__ import annotations

@@ -103,15 +103,7 @@ def _moved(model: Model, origin: Platform, target: Platform, instructions: float
     second = Domains.of(target, placement)
     timed = tuple(dict.fromkeys(kernel for kernel, name in model.fitted.keys if name == "time"))
     either = float(np.hypot(np.hypot(core_spread, share.spread) / 2, spread("otherwise")))
-    spreads = np.tile([core_spread, share.spread, either, MIXED], (len(timed), 1))
-    # How much of waits for single loads a core hides is as uncertain as its instructions per cycle.
-    waiting = set() if equation.counted is None else set(equation.counted.kernels)
-    waiting -= set() if equation.sharing is None else set(equation.sharing.kernels)
-    spreads[[kernel in waiting for kernel in timed], MEMORY] = np.hypot(share.spread, ipc.spread)
-    if equation.counted is not None:
-        known = places(equation.counted.kernels, timed)
-        each = np.where(known >= 0, _cpi(equation.counted)[known], np.nan)
-        spreads[:, CORE] = np.sqrt(core_spread**2 - ipc.spread**2 + cycles_there(each, ipc)[1] ** 2)
+    spreads = _spreads(equation, timed, ipc, np.array([core_spread, share.spread, either, MIXED]))
     network, notes = _network(equation, target)
     if NODES in model.parameters and equation.resources is None and shared is None:
         notes = (*notes, _of_times_alone())
@@ -140,7 +132,7 @@ def _moved(model: Model, origin: Platform, target: Platform, instructions: float
     nowhere = np.zeros((0, len(model.parameters)))
     node = equation.node and Node.of(target, target.cores, nowhere, model.parameters)
     sharing = None if equation.sharing is None else _sharing(equation.sharing, second, core, factors[-1].value)
-    counted = None if equation.counted is None else _counted(equation.counted, target, second, executing, clock, factors)
+    counted = equation.counted and _counted(equation.counted, target, second, executing, clock, factors)
     exchange = equation.laws.get("exchange")
     return replace(
         equation,
@@ -152,6 +144,21 @@ def _moved(model: Model, origin: Platform, target: Platform, instructions: float
         runs=NO_RUNS,
         machine=moved,
     )
+
+
+def _spreads(equation: Application, timed: tuple[str, ...], ipc: Factor, usual: Array) -> Array:
+    """Standard deviations (K, 4) of what is assumed of the kernels `timed`, of which `usual` (4,) are those without
+    more known."""
+    spreads = np.tile(usual, (len(timed), 1))
+    if equation.counted is None:
+        return spreads
+    # How much of waits for single loads a core hides is as uncertain as its instructions per cycle.
+    waiting = set(equation.counted.kernels) - set(() if equation.sharing is None else equation.sharing.kernels)
+    spreads[[kernel in waiting for kernel in timed], MEMORY] = np.hypot(usual[MEMORY], ipc.spread)
+    known = places(equation.counted.kernels, timed)
+    cpi = np.where(known >= 0, _cpi(equation.counted)[known], np.nan)
+    spreads[:, CORE] = np.sqrt(usual[CORE] ** 2 - ipc.spread**2 + cycles_there(cpi, ipc)[1] ** 2)
+    return spreads
 
 
 @dataclass(frozen=True)
