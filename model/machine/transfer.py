@@ -105,6 +105,7 @@ def _moved(model: Model, origin: Platform, target: Platform, instructions: float
     either = float(np.hypot(np.hypot(core_spread, share.spread) / 2, spread("otherwise")))
     spreads = _spreads(equation, timed, ipc, np.array([core_spread, share.spread, either, MIXED]))
     network, notes = _network(equation, target)
+    notes = (*notes, *_threads(origin, target))
     if NODES in model.parameters and equation.resources is None and shared is None:
         notes = (*notes, _of_times_alone())
     moved = Moved(
@@ -179,6 +180,14 @@ def _cpi(law: Counted) -> Array:
         return np.full(len(law.kernels), np.nan)
     rates = law.execution.rates[law.execution.names.index("instructions")].values
     return np.asarray(np.exp(median(rates, axis=1)))
+
+
+def _threads(origin: Platform, target: Platform) -> tuple[Assumed, ...]:
+    """That a rank has a core, where cores there have another number of hardware threads."""
+    here, there = (each.layout.threads_per_core for each in (origin, target))
+    if here == there:
+        return ()
+    return (Assumed("ranks a core", 1.0, 0.0, f"{there} hardware threads a core there, {here} on {origin.name}"),)
 
 
 def _of_times_alone() -> Assumed:

@@ -104,3 +104,14 @@ def test_each_kernel_is_moved_by_its_own_cycles(tmp_path: Path, stalls: bool) ->
             # Between instruction sets that are not known, the number of instructions is taken as it is.
             assert answer.value == pytest.approx(work / 16 * there / HERTZ, rel=0.03)
             assert answer.lower < work / 16 * there / HERTZ < answer.upper
+
+
+def test_another_number_of_threads_a_core_is_named(tmp_path: Path) -> None:
+    runs = Experiment.create(tmp_path / "a.exp", "a", ["ranks"])
+    for ranks in (1, 2, 4, 8):
+        runs.add(Run({"ranks": ranks}, 0, "test"), pd.DataFrame({"kernel": ["k"], "rank": [0], "time": [8.0 / ranks]}))
+    model, there = rs.fit(runs, platform=_core("a", HERE)), _core("b", THERE)
+    quads = replace(there, layout=replace(there.layout, threads_per_core=4))
+    named = "ranks a core (4 hardware threads a core there, 2 on a)"
+    assert any(named in note for note in on(model, quads).predict(ranks=4).notes)
+    assert not any("ranks a core" in note for note in on(model, there).predict(ranks=4).notes)
