@@ -1,0 +1,72 @@
+"""Counts at configurations that were measured, where no function meets them.
+
+A count may be of no law that is known here: neighbours of a stencil that are all there, partners that the data decide.
+The function nearest to it is then off at runs themselves, and what was counted is the better answer there. How it goes
+on is as open as the function's interval has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import numpy as np
+
+from ranksight.core.arrays import Array, log_ratio, ratio
+from ranksight.core.metrics import metric
+from ranksight.model.fitting.fitted import Fitted
+from ranksight.model.quantity import TAIL
+from ranksight.model.series.reducing import Series
+from ranksight.model.series.reduction import reduce
+from ranksight.model.structure.improving import Key, Structure
+from ranksight.model.uncertainty.forecast import Forecast
+from ranksight.model.uncertainty.rows import choose
+
+CLOSE = 0.01
+"""Relative difference up to which a function meets a count."""
+
+
+@dataclass(frozen=True)
+class Met(Structure):
+    """s counts at n configurations."""
+
+    parameters: tuple[str, ...]
+    kernels: tuple[str, ...]
+    metrics: tuple[str, ...]
+    points: Array  # (n, m)
+    values: Array  # (s, n): medians of repetitions; NaN where nothing was counted
+    scatter: Array  # (s, n): relative standard deviations of a repetition
+
+    def improved(self, answer: Forecast, fitted: Fitted, points: Array, exact: Collection[Key]) -> Forecast:
+        """The counts at configurations that were measured."""
+        same = (points[:, None] == self.points[None]).all(axis=2)
+        at, measured = same.argmax(axis=1), same.any(axis=1)
+        value = self.values[:, at]
+        reach = 1 + TAIL * self.scatter[:, at]
+        counted = Forecast.settled(value, value / reach, value * reach)
+        return choose(answer, counted, fitted.indices(self.keys), measured & np.isfinite(value))
+
+    def _fits(self) -> bool:
+        shape = (len(self.kernels), len(self.points))
+        fits = self.values.shape == self.scatter.shape == shape and len(self.metrics) == len(self.kernels)
+        return (
+            fits and self.points.shape == (len(self.points), len(self.parameters)) and bool((self.scatter >= 0).all())
+        )
+
+
+NOTHING_MISSED = Met((), (), (), *np.empty((3, 0, 0)))
+
+
+def find_missed(series: Series, predicted: Array) -> Met:
+    """The counts of `series` that functions miss, given what these predict of them, (s, n)."""
+    requirement = np.array([metric(name).kind == "requirement" for name in series.metrics], dtype=bool)
+    values = reduce(series.values, "median", axis=2)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        scatter = ratio(reduce(np.abs(series.values - values[..., None]), "mean", axis=2), values, 0.0)
+        missed = np.abs(log_ratio(predicted, values)) > np.maximum(CLOSE, TAIL * scatter)
+    missed &= requirement[:, None] & ~series.sampled[:, None] & (values > 0)
+    rows = np.flatnonzero(missed.any(axis=1))
+    if not len(rows):
+        return NOTHING_MISSED
+    kernels, metrics = (tuple(column[row] for row in rows.tolist()) for column in (series.kernels, series.metrics))
+    return Met(series.parameters, kernels, metrics, series.points, values[rows], np.nan_to_num(scatter[rows]))
