@@ -87,7 +87,7 @@ class Functions(Stored):
         """What the measurements say."""
         answer = self._within(self._structural(points), points)
         answer = self._limited(self._varied(answer, points), points)
-        answer = self.met.improved(answer, self.fitted, points, ()) if self.met else answer
+        answer = self._met(answer, points) if self.met else answer
         fitted, local = self.fitted, self.locality
         if self.unserved.kernels:
             before = fitted.parameters, fitted.trained, fitted.iterations
@@ -97,6 +97,19 @@ class Functions(Stored):
         loads = rows_of(answer, self.fitted.indices([(kernel, "loads") for kernel in local.kernels]))
         served = local.predict(points, loads)
         return choose(answer, served, self.fitted.indices(local.keys), np.isfinite(served.value))
+
+    def _met(self, answer: Forecast, points: Array) -> Forecast:
+        """The answers with counts that no function meets as they were counted, and open beyond the most ranks."""
+        if "ranks" in self.fitted.parameters:
+            axis, index = self.fitted.parameters.index("ranks"), self.fitted.indices(self.met.keys)
+            nearest = points.copy()
+            nearest[:, axis] = np.fmin(points[:, axis], self.met.points[:, axis].max())
+            beyond = nearest[:, axis] < points[:, axis]
+            if beyond.any():
+                most = rows_of(self._structural(nearest), index)
+                opened = self.met.opened(rows_of(answer, index), most, beyond)
+                answer = choose(answer, opened, index, np.broadcast_to(beyond, opened.value.shape))
+        return self.met.improved(answer, self.fitted, points, ())
 
     def _within(self, answer: Forecast, points: Array) -> Forecast:
         """The answers of one side's faces between those at as many ranks as were traced, where more ranks cut other

@@ -8,18 +8,18 @@ on is as open as the function's interval has it.
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ranksight.core.arrays import Array, log_ratio, ratio
+from ranksight.core.arrays import Array, Mask, log_ratio, ratio
 from ranksight.core.metrics import metric
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.quantity import TAIL
 from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
 from ranksight.model.structure.improving import Key, Structure
-from ranksight.model.uncertainty.forecast import Forecast
+from ranksight.model.uncertainty.forecast import Forecast, judged_by_width
 from ranksight.model.uncertainty.rows import choose
 
 CLOSE = 0.01
@@ -36,6 +36,7 @@ class Met(Structure):
     points: Array  # (n, m)
     values: Array  # (s, n): medians of repetitions; NaN where nothing was counted
     scatter: Array  # (s, n): relative standard deviations of a repetition
+    last: Array  # (s,): counts over what functions say of them at the most ranks, the mean
 
     def improved(self, answer: Forecast, fitted: Fitted, points: Array, exact: Collection[Key]) -> Forecast:
         """The counts at configurations that were measured."""
@@ -46,15 +47,29 @@ class Met(Structure):
         counted = Forecast.settled(value, value / reach, value * reach)
         return choose(answer, counted, fitted.indices(self.keys), measured & np.isfinite(value))
 
+    def opened(self, now: Forecast, most: Forecast, beyond: Mask) -> Forecast:
+        """What functions say `now` of configurations (s, k) that are `beyond` the most ranks, (k,), open for what the
+        counts there may show: that they stay as they are there, or go on from there.
+
+        `most`: what functions say of the most ranks in place of those asked.
+        """
+        part = self.last[:, None]
+        staying, going = most.value * part, now.value * part
+        where = beyond & (np.abs(np.log(part)) > CLOSE)
+        lower = np.where(where, np.fmin(now.lower, np.fmin(staying, going)), now.lower)
+        upper = np.where(where, np.fmax(now.upper, np.fmax(staying, going)), now.upper)
+        status, reason = judged_by_width(np.where(where, ratio(upper, lower, np.inf), 1.0), now.status, now.reason)
+        return replace(now, lower=lower, upper=upper, status=status, reason=reason)
+
     def _fits(self) -> bool:
         shape = (len(self.kernels), len(self.points))
         fits = self.values.shape == self.scatter.shape == shape and len(self.metrics) == len(self.kernels)
-        return (
-            fits and self.points.shape == (len(self.points), len(self.parameters)) and bool((self.scatter >= 0).all())
-        )
+        fits = fits and self.points.shape == (len(self.points), len(self.parameters))
+        fits = fits and self.last.shape == shape[:1] and bool((self.last > 0).all())
+        return fits and bool((self.scatter >= 0).all())
 
 
-NOTHING_MISSED = Met((), (), (), *np.empty((3, 0, 0)))
+NOTHING_MISSED = Met((), (), (), *np.empty((3, 0, 0)), np.empty(0))
 
 
 def find_missed(series: Series, predicted: Array) -> Met:
@@ -69,4 +84,10 @@ def find_missed(series: Series, predicted: Array) -> Met:
     if not len(rows):
         return NOTHING_MISSED
     kernels, metrics = (tuple(column[row] for row in rows.tolist()) for column in (series.kernels, series.metrics))
-    return Met(series.parameters, kernels, metrics, series.points, values[rows], np.nan_to_num(scatter[rows]))
+    parts = log_ratio(values[rows], predicted[rows])
+    known = np.isfinite(parts)
+    if "ranks" in series.parameters:
+        ranks = series.points[:, series.parameters.index("ranks")]
+        known &= ranks == ranks.max()
+    last = np.exp(np.where(known, parts, 0.0).sum(axis=1) / np.maximum(known.sum(axis=1), 1))
+    return Met(series.parameters, kernels, metrics, series.points, values[rows], np.nan_to_num(scatter[rows]), last)
