@@ -69,7 +69,8 @@ class Met(Structure):
         return fits and bool((self.scatter >= 0).all())
 
 
-NOTHING_MISSED = Met((), (), (), *np.empty((3, 0, 0)), np.empty(0))
+_NONE = np.empty((0, 0))
+NOTHING_MISSED = Met((), (), (), _NONE, _NONE, _NONE, np.empty(0))
 
 
 def find_missed(series: Series, predicted: Array) -> Met:
