@@ -80,7 +80,10 @@ def find_missed(series: Series, predicted: Array) -> Met:
     with np.errstate(invalid="ignore", divide="ignore"):
         scatter = ratio(reduce(np.abs(series.values - values[..., None]), "mean", axis=2), values, 0.0)
         missed = np.abs(log_ratio(predicted, values)) > np.maximum(CLOSE, TAIL * scatter)
-    missed &= requirement[:, None] & ~series.sampled[:, None] & (values > 0)
+    largest = np.fmax.reduce(np.where(np.isfinite(values), values, 0.0), axis=1)[:, None]
+    # Nothing is met by next to nothing.
+    missed = np.where(values > 0, missed, (values == 0) & ~(np.abs(predicted) < CLOSE * largest))
+    missed &= requirement[:, None] & ~series.sampled[:, None]
     rows = np.flatnonzero(missed.any(axis=1))
     if not len(rows):
         return NOTHING_MISSED
