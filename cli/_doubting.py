@@ -78,7 +78,8 @@ def bound_notes(experiment: Experiment) -> list[str]:
 
 def _holding(held: Holder) -> str:
     """Why a timer seems to hold the others, in words."""
-    return f"{held.kernel} takes longest everywhere, and the other timers together {held.times:.2g} times as long"
+    together = "" if f"{held.times:.2g}" == "1" else f"{held.times:.2g} times "
+    return f"{held.kernel} takes longest everywhere, and the other timers together {together}as long"
 
 
 def _naming(held: Holder) -> str:

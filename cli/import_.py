@@ -168,9 +168,11 @@ def _recognised(words: list[str], named: str | None, chosen: argparse.Namespace)
         raise found.refused[0]
     if not found.todo:
         what = named or "any format that is known"
+        markdown = Path(words[0]).suffix.lower() in (".md", ".markdown")
+        reading = ("markdown", words[0]) if markdown else ("csv", words[0])
         raise InputError(
             f"{words[0]} {'is' if len(words) == 1 else 'and the others are'} not of {what}",
-            f"a table is read by '{shell_line('ranksight', 'import', 'csv', words[0])} --parameter ... --metric ...'; "
+            f"a table is read by '{shell_line('ranksight', 'import', *reading)} --parameter ... --metric ...'; "
             "--list-formats lists the other formats",
         )
     return found

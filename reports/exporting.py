@@ -19,10 +19,10 @@ from ranksight.core.errors import InputError, ToolError, nearest
 from ranksight.core.experiment import WHOLE, Experiment
 from ranksight.core.metrics import metric as described
 from ranksight.core.names import call_path, cell, printable
-from ranksight.core.units import format_si, in_full, in_words
+from ranksight.core.units import format_factor, format_si, in_full, in_words
 from ranksight.model.series.reducing import Series, series_from_experiment
 from ranksight.reports.formula import latex
-from ranksight.reports.functions import functions
+from ranksight.reports.functions import CLOSE, TIMES, functions
 from ranksight.reports.pasted import latex_text
 
 if TYPE_CHECKING:
@@ -313,6 +313,12 @@ def _identifier(text: str) -> str:
     return f"_{plain}" if plain[:1].isdigit() else plain
 
 
+def _apart(difference: float) -> str:
+    """How far a function is from what predict answers, in LaTeX; empty where it is close."""
+    far = f"{100 * difference:.0f}\\,\\%" if difference < TIMES else f"a factor of {format_factor(1 + difference)}"
+    return f" (up to {far} from predict)" if difference > CLOSE else ""
+
+
 def latex_table(what: Exported) -> str:
     """A table of LaTeX (package booktabs, and amsmath for cases): a model's functions, or an experiment's medians."""
     if what.model is not None:
@@ -332,7 +338,7 @@ def latex_table(what: Exported) -> str:
                 latex_text(str(row["kernel"])),
                 latex_text(f"{row['metric']} ({unit})" if (unit := described(row["metric"]).unit) else row["metric"]),
                 "" if row["kernel"] == WHOLE else f"{100 * row['share']:.1f}\\,\\%",
-                f"${latex(row['formula'])}$",
+                f"${latex(row['formula'])}$" + _apart(row["difference_from_predict"]),
             ]
             for row in rows
         ]

@@ -71,7 +71,7 @@ def functions(model: Model, chosen: Sequence[int] | None = None) -> list[dict[st
                 "kernel": fitted.kernels[i],
                 "metric": fitted.metrics[i],
                 "formula": model.functions.formula(i),
-                "difference_from_predict": float(difference[i]),
+                "difference_from_predict": float(apart),
                 "weight": float(fitted.weight[i, 0]),
                 "coefficients": [{"term": t, "value": c, "standard_error": e} for t, c, e in fitted.coefficients(i)],
                 "adjusted_r2": fitted.adjusted_r2[i].item(),

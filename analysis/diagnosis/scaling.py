@@ -145,7 +145,8 @@ def _beyond_doubt(line: Evidence, verdict: NDArray[np.str_], strong: bool) -> tu
     than the logarithm of the ranks; it scales if the most that it may take is what scaling leaves of it.
     """
     low, high = line.whole_ends
-    at = np.argmin(np.where(line.bounded, high, np.inf), axis=1)
+    # Where a kernel takes no time nothing grows from.
+    at = np.argmin(np.where(line.bounded & (high > 0), high, np.inf), axis=1)
     least = _at(high, at)
     rounds = steps(line.ranks)
     grows = low[:, -1] > NOTICED * rounds[-1] / rounds[at] * least

@@ -52,6 +52,8 @@ TIMERS = 0.001
 """Share of the program's time that differences of timers miss by, without repetitions."""
 EXCEEDS, OVERLAP = 1.05, 1.1
 """Part of the program's time from which on a kernel exceeds it, and all of them hold each other."""
+ROUNDED = 1e-9
+"""Share of the program's time below which a difference is rounding."""
 SIGNIFICANT = 2.0
 """Standard errors from which on a difference is one."""
 RIDGE = 1e-9
@@ -213,6 +215,7 @@ def fit_others(
     if (share < -np.maximum(KERNELS_EXCESS, noise)).any():
         return None
     scatter = min(float(np.sqrt(np.mean(share**2))), 0.5)
+    scatter = scatter if scatter > ROUNDED else 0.0
     if (np.abs(share) <= np.maximum(OTHERS_NEGLIGIBLE, noise)).all() or (share <= np.maximum(0.0, noise)).all():
         return Others(None, scatter)
     if not (series.points > 0).all():

@@ -67,9 +67,12 @@ def exchanging(series: Series) -> set[str]:
 
 
 def waiting(series: Series) -> set[str]:
-    """Kernels whose time is that of messages: they exchange some (:func:`exchanging`), and nothing was counted of what
-    they compute."""
-    return exchanging(series) - {kernel for kernel, name in series.keys if name in COUNTED}
+    """Kernels whose time is no work that ranks share: they exchange messages (:func:`exchanging`), or take none at some
+    configurations, as one rank has nothing to exchange, and nothing was counted of what they compute."""
+    known, positive = (np.asarray(each.any(axis=2)) for each in (np.isfinite(series.values), series.values > 0))
+    none = np.asarray((known & ~positive).any(axis=1) & ~series.sampled)
+    idle = {kernel for (kernel, name), some in zip(series.keys, none.tolist(), strict=True) if some and name == "time"}
+    return (exchanging(series) | idle) - {kernel for kernel, name in series.keys if name in COUNTED}
 
 
 def apart_from_ranks(series: Series) -> Mask:

@@ -24,6 +24,7 @@ from ranksight.model.structure.levels import NO_LEVELS, Levels
 from ranksight.model.structure.local_blocks import NO_BLOCKS, Blocks
 from ranksight.model.structure.locality import NO_LOCALITY, Locality
 from ranksight.model.structure.loops import Iterations
+from ranksight.model.structure.met import NOTHING_MISSED, Met
 from ranksight.model.structure.neighbours import NO_NEIGHBOURS, Neighbours
 from ranksight.model.structure.ranklaws import NO_RANK_LAWS, RankLaws
 from ranksight.model.structure.stated import BYTES, MESSAGES, NOTHING_STATED, Stated
@@ -66,6 +67,7 @@ class Functions(Stored):
     per_call: Functions | None = None  # of these series what they count in one call
     sided: tuple[tuple[str, str], ...] = ()
     """tuple of (kernel, metric): counts that go by the face of a block towards one side of the grid."""
+    met: Met = NOTHING_MISSED  # counts at configurations that were measured, which no function meets
     locality: Locality = NO_LOCALITY  # of the loads whose misses were counted at many cache sizes
 
     @property
@@ -85,6 +87,7 @@ class Functions(Stored):
         """What the measurements say."""
         answer = self._within(self._structural(points), points)
         answer = self._limited(self._varied(answer, points), points)
+        answer = self._met(answer, points) if self.met else answer
         fitted, local = self.fitted, self.locality
         if self.unserved.kernels:
             before = fitted.parameters, fitted.trained, fitted.iterations
@@ -94,6 +97,19 @@ class Functions(Stored):
         loads = rows_of(answer, self.fitted.indices([(kernel, "loads") for kernel in local.kernels]))
         served = local.predict(points, loads)
         return choose(answer, served, self.fitted.indices(local.keys), np.isfinite(served.value))
+
+    def _met(self, answer: Forecast, points: Array) -> Forecast:
+        """The answers with counts that no function meets as they were counted, and open beyond the most ranks."""
+        if "ranks" in self.fitted.parameters:
+            axis, index = self.fitted.parameters.index("ranks"), self.fitted.indices(self.met.keys)
+            nearest = points.copy()
+            nearest[:, axis] = np.fmin(points[:, axis], self.met.points[:, axis].max())
+            beyond = nearest[:, axis] < points[:, axis]
+            if beyond.any():
+                most = rows_of(self._structural(nearest), index)
+                opened = self.met.opened(rows_of(answer, index), most, beyond)
+                answer = choose(answer, opened, index, np.broadcast_to(beyond, opened.value.shape))
+        return self.met.improved(answer, self.fitted, points, ())
 
     def _within(self, answer: Forecast, points: Array) -> Forecast:
         """The answers of one side's faces between those at as many ranks as were traced, where more ranks cut other

@@ -25,6 +25,7 @@ from ranksight.model.structure.gridlaw import CLOSE, EXACT, SENT
 from ranksight.model.structure.levels import COUNTS, fit_levels
 from ranksight.model.structure.local_blocks import DIMENSIONS, find_blocks
 from ranksight.model.structure.loops import find_iterations
+from ranksight.model.structure.met import find_missed
 from ranksight.model.structure.neighbourfit import Tables, dimensions_of, fit_neighbours, grids_of
 from ranksight.model.structure.ranklaws import fit_rank_laws
 from ranksight.model.structure.ranksums import Called
@@ -57,7 +58,12 @@ def structured(
         each = {name: value for name, value in settings.items() if name not in ("jobs", "dask")}
         return Functions(fitted, fit_levels(series, **each), stated=stated)
     whole = _structured(experiment, series, fitted, tables, stated, everywhere, **settings)
-    missed = _missed(whole, series)
+    known = _known(whole, series)
+    missed = np.min([_relative(each, series) for each in known], axis=0)
+    answered = known[0]
+    for law in known[1:]:
+        answered = np.where(np.isnan(law), answered, law)
+    whole = replace(whole, met=find_missed(series, answered))
     exact = {key for key, error in zip(series.keys, missed.tolist(), strict=True) if error <= EXACT}
     iterations = find_iterations(series, exact, missed)
     if iterations is None or not iterations.keys:
@@ -68,7 +74,7 @@ def structured(
         experiment, part, fit_varied(part, **settings), tables, NOTHING_STATED, everywhere, **settings
     )
     rows = np.array([series.rows[key] for key in iterations.keys], dtype=np.intp)
-    of_call = _missed(per_call, part)
+    of_call = np.min([_relative(each, part) for each in _known(per_call, part)], axis=0)
     better = of_call < BETTER * np.maximum(missed[rows], EXACT)
     # Calls that nothing else follows may each do another thing, as those of levels do.
     counting = np.array([kernel for kernel, _ in iterations.counted], dtype=object)
@@ -80,20 +86,21 @@ def structured(
     return whole if chosen is None else replace(whole, iterations=chosen, per_call=per_call)
 
 
-def _missed(functions: Functions, series: Series) -> Array:
-    """Relative errors (s,) of the best of what is known of each series, root mean square over its configurations."""
-    values = reduce(series.values, "median", axis=2)
-    errors = [_relative(functions.fitted.at_training(series.points), values)]
+def _known(functions: Functions, series: Series) -> list[Array]:
+    """What the function and laws say of each series at its configurations, (s, n) each, the last of which answers; NaN
+    where a law says nothing."""
+    known = [functions.fitted.at_training(series.points)]
     for law in (functions.laws, functions.neighbours):
         if law:
-            rows = np.array([series.rows[key] for key in law.keys], dtype=np.intp)
-            errors.append(np.full(len(series), np.inf))
-            errors[-1][rows] = _relative(law.predict(series.points).value, values[rows])
-    return np.asarray(np.min(errors, axis=0))
+            known.append(np.full(known[0].shape, np.nan))
+            known[-1][series.indices(law.keys)] = law.predict(series.points).value
+    return known
 
 
-def _relative(predicted: Array, values: Array) -> Array:
-    """Root mean square errors (s,) of values (s, n), relative to their means; infinite where nothing is predicted."""
+def _relative(predicted: Array, series: Series) -> Array:
+    """Root mean square errors (s,) of what is predicted of series (s, n), relative to their means; infinite where
+    nothing is."""
+    values = reduce(series.values, "median", axis=2)
     known = np.isfinite(values) & (values > 0)
     with np.errstate(divide="ignore", invalid="ignore"):
         square = np.where(known, (predicted / values - 1) ** 2, 0.0).sum(axis=1) / known.sum(axis=1)

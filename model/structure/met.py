@@ -1,0 +1,97 @@
+"""Counts at configurations that were measured, where no function meets them.
+
+A count may be of no law that is known here: neighbours of a stencil that are all there, partners that the data decide.
+The function nearest to it is then off at runs themselves, and what was counted is the better answer there. How it goes
+on is as open as the function's interval has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ranksight.core.arrays import Array, Mask, log_ratio, ratio
+from ranksight.core.metrics import metric
+from ranksight.model.fitting.fitted import Fitted
+from ranksight.model.quantity import TAIL
+from ranksight.model.series.reducing import Series
+from ranksight.model.series.reduction import reduce
+from ranksight.model.structure.improving import Key, Structure
+from ranksight.model.uncertainty.forecast import Forecast, judged_by_width
+from ranksight.model.uncertainty.rows import choose
+
+CLOSE = 0.01
+"""Relative difference up to which a function meets a count."""
+
+
+@dataclass(frozen=True)
+class Met(Structure):
+    """s counts at n configurations."""
+
+    parameters: tuple[str, ...]
+    kernels: tuple[str, ...]
+    metrics: tuple[str, ...]
+    points: Array  # (n, m)
+    values: Array  # (s, n): medians of repetitions; NaN where nothing was counted
+    scatter: Array  # (s, n): relative standard deviations of a repetition
+    last: Array  # (s,): counts over what functions say of them at the most ranks, the mean
+
+    def improved(self, answer: Forecast, fitted: Fitted, points: Array, exact: Collection[Key]) -> Forecast:
+        """The counts at configurations that were measured."""
+        same = (points[:, None] == self.points[None]).all(axis=2)
+        at, measured = same.argmax(axis=1), same.any(axis=1)
+        value = self.values[:, at]
+        reach = 1 + TAIL * self.scatter[:, at]
+        counted = Forecast.settled(value, value / reach, value * reach)
+        return choose(answer, counted, fitted.indices(self.keys), measured & np.isfinite(value))
+
+    def opened(self, now: Forecast, most: Forecast, beyond: Mask) -> Forecast:
+        """What functions say `now` of configurations (s, k) that are `beyond` the most ranks, (k,), open for what the
+        counts there may show: that they stay as they are there, or go on from there.
+
+        `most`: what functions say of the most ranks in place of those asked.
+        """
+        part = self.last[:, None]
+        staying, going = most.value * part, now.value * part
+        where = beyond & (np.abs(np.log(part)) > CLOSE)
+        lower = np.where(where, np.fmin(now.lower, np.fmin(staying, going)), now.lower)
+        upper = np.where(where, np.fmax(now.upper, np.fmax(staying, going)), now.upper)
+        status, reason = judged_by_width(np.where(where, ratio(upper, lower, np.inf), 1.0), now.status, now.reason)
+        return replace(now, lower=lower, upper=upper, status=status, reason=reason)
+
+    def _fits(self) -> bool:
+        shape = (len(self.kernels), len(self.points))
+        fits = self.values.shape == self.scatter.shape == shape and len(self.metrics) == len(self.kernels)
+        fits = fits and self.points.shape == (len(self.points), len(self.parameters))
+        fits = fits and self.last.shape == shape[:1] and bool((self.last > 0).all())
+        return fits and bool((self.scatter >= 0).all())
+
+
+_NONE = np.empty((0, 0))
+NOTHING_MISSED = Met((), (), (), _NONE, _NONE, _NONE, np.empty(0))
+
+
+def find_missed(series: Series, predicted: Array) -> Met:
+    """The counts of `series` that functions miss, given what these predict of them, (s, n)."""
+    requirement = np.array([metric(name).kind == "requirement" for name in series.metrics], dtype=bool)
+    values = reduce(series.values, "median", axis=2)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        scatter = ratio(reduce(np.abs(series.values - values[..., None]), "mean", axis=2), values, 0.0)
+        missed = np.abs(log_ratio(predicted, values)) > np.maximum(CLOSE, TAIL * scatter)
+    largest = np.fmax.reduce(np.where(np.isfinite(values), values, 0.0), axis=1)[:, None]
+    # Nothing is met by next to nothing.
+    missed = np.where(values > 0, missed, (values == 0) & ~(np.abs(predicted) < CLOSE * largest))
+    missed &= requirement[:, None] & ~series.sampled[:, None]
+    rows = np.flatnonzero(missed.any(axis=1))
+    if not len(rows):
+        return NOTHING_MISSED
+    kernels, metrics = (tuple(column[row] for row in rows.tolist()) for column in (series.kernels, series.metrics))
+    parts = log_ratio(values[rows], predicted[rows])
+    known = np.isfinite(parts)
+    if "ranks" in series.parameters:
+        ranks = series.points[:, series.parameters.index("ranks")]
+        known &= ranks == ranks.max()
+    last = np.exp(np.where(known, parts, 0.0).sum(axis=1) / np.maximum(known.sum(axis=1), 1))
+    return Met(series.parameters, kernels, metrics, series.points, values[rows], np.nan_to_num(scatter[rows]), last)
