@@ -214,7 +214,7 @@ def _difference_by_level(one: pd.DataFrame, other: pd.DataFrame) -> float:
     if not names:
         return 0.0
     one, other = one.align(other, join="outer", fill_value=0.0)
-    larger = np.maximum(one, other)
+    larger = one.where(one > other, other)
     loads = larger["loads"].where(larger["instructions"] > 0.01 * larger["instructions"].sum())
     levels = larger[names]
     difference = (one[names] - other[names]).abs() / levels
