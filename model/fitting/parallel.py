@@ -20,7 +20,7 @@ from ranksight.model.fitting.printed import Below
 from ranksight.model.process.posterior import Process
 from ranksight.model.series.reducing import Series
 
-SHARE = 20_000
+SHARE = 10_000
 """Series a share."""
 
 
