@@ -218,7 +218,8 @@ def _difference_by_level(one: pd.DataFrame, other: pd.DataFrame) -> float:
     loads = larger["loads"].where(larger["instructions"] > 0.01 * larger["instructions"].sum())
     levels = larger[names]
     difference = (one[names] - other[names]).abs() / levels
-    return float(np.nan_to_num(difference[levels.gt(1e-3 * loads, axis=0)].max(axis=None)))
+    counted = difference.to_numpy(dtype=np.float64)[levels.gt(1e-3 * loads, axis=0).to_numpy()]
+    return float(counted.max(initial=0.0))
 
 
 def read_record(folder: Path) -> tuple[pd.DataFrame | None, tuple[str, ...], tuple[str, ...]]:
