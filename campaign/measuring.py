@@ -19,7 +19,7 @@ import socket
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -40,7 +40,7 @@ RECORD = ".session"
 """File in the folder of an execution that names the processes while it runs."""
 FAILURES_IN_A_ROW = 3
 """After so many failed runs one after another a campaign stops, and after so many of one collector that collector is
-left out: what they share is not the configuration."""
+left out: what they share is not the configuration, unless others have come through."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +58,12 @@ class Plan:
     only: int | None = None  # the single repetition to make, from 0; what a deterministic collector gives belongs to 0
 
     def runs(self) -> Iterator[tuple[Run, Launch, Collector]]:
-        """All runs of the plan: small configurations first, collectors within a configuration."""
+        """All runs of the plan: the first configuration, then the largest, which shows early whether it can be run and
+        how long all will take; then the others in order. Collectors within a configuration."""
         names, stated = list(self.grid), line_of(self.template)
-        for values in itertools.product(*self.grid.values()):
+        first, *others = itertools.product(*self.grid.values())
+        others.sort(key=tuple(map(max, self.grid.values())).__ne__)
+        for values in (first, *others):
             configuration = dict(zip(names, values, strict=True))
             launch = self.template.fill(configuration)
             for name, collector in self.collectors.items():
@@ -159,17 +162,38 @@ def _workplace(experiment: Experiment, plan: Plan) -> AbstractContextManager[Wor
     return Workplace(plan.case, experiment.path, RECORD, plan.timeout)
 
 
+@dataclass
+class _Failing:
+    """Runs that failed one after another."""
+
+    runs: list[Run] = field(default_factory=list)
+    proved: bool = False  # whether one came through before
+
+    def passed(self) -> None:
+        """A run came through."""
+        self.runs.clear()
+        self.proved = True
+
+    @property
+    def hopeless(self) -> bool:
+        """Whether further runs would fail as well."""
+        configurations = {tuple(run.configuration.items()) for run in self.runs}
+        return len(self.runs) >= FAILURES_IN_A_ROW and (len(configurations) > 1 or not self.proved)
+
+
 def _measure_missing(experiment: Experiment, plan: Plan, watch: Watcher, work: Workplace | None) -> Outcome:
-    measured = kept = in_a_row = 0
+    measured = kept = 0
     failures: list[Failure] = []
     warnings: dict[str, None] = {}
-    lately = dict.fromkeys(plan.collectors, 0)
+    in_a_row, lately = _Failing(), {name: _Failing() for name in plan.collectors}
     for run, launch, collector in plan.runs():
         if run.id in experiment:
             kept += 1
+            in_a_row.passed()
+            lately[run.collector].passed()
             watch(run, "kept")
             continue
-        if lately[run.collector] >= FAILURES_IN_A_ROW:
+        if lately[run.collector].hopeless:
             watch(run, "left out")
             continue
         watch(run, "start")
@@ -177,16 +201,17 @@ def _measure_missing(experiment: Experiment, plan: Plan, watch: Watcher, work: W
         if not isinstance(came, Failure):
             warnings.update(dict.fromkeys(came))
             measured += 1
-            in_a_row = lately[run.collector] = 0
+            in_a_row.passed()
+            lately[run.collector].passed()
             watch(run, "done")
             continue
         failures.append(came)
-        in_a_row += 1
-        lately[run.collector] += 1
+        in_a_row.runs.append(run)
+        lately[run.collector].runs.append(run)
         watch(run, "failed")
-        if in_a_row >= FAILURES_IN_A_ROW:
+        if in_a_row.hopeless:
             return Outcome(measured, kept, tuple(failures), stopped=True, warnings=tuple(warnings))
-    left_out = tuple(name for name, count in lately.items() if count >= FAILURES_IN_A_ROW)
+    left_out = tuple(name for name, failing in lately.items() if failing.hopeless)
     return Outcome(measured, kept, tuple(failures), left_out=left_out, warnings=tuple(warnings))
 
 

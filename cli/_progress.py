@@ -168,8 +168,12 @@ def seconds_of(took: Sequence[tuple[Run, float]], ahead: Sequence[Run], availabl
     """Seconds that each of the runs `ahead` will take, from those that runs `took`.
 
     A run takes as long as its ranks share `available` cores, times a factor of its collector and a power of each
-    parameter: ln t = ln max(1, ranks / cores) + a_collector + sum_k b_k ln x_k, by least squares with b of standard
-    deviation 1 and a collector that has not run yet about as long as the others.
+    parameter, and more where ranks wait for each other:
+
+        ln t = ln max(1, ranks / cores) + a_collector + w (ranks > 1) + sum_k b_k ln x_k
+
+    by least squares with b and w of standard deviation 1 and a collector that has not run yet about as long as the
+    others.
     """
     import numpy as np
 
@@ -180,10 +184,11 @@ def seconds_of(took: Sequence[tuple[Run, float]], ahead: Sequence[Run], availabl
     powers = np.log(np.where(np.array(values) > 0, values, 1.0)).reshape(len(runs), len(names))
     powers -= powers[0]
     which = np.array([[run.collector == name for name in collectors] for run in runs], dtype=float)
-    design = np.hstack((np.ones((len(runs), 1)), which, powers))
-    share = np.log([max(1.0, run.configuration.get("ranks", 1.0) / max(available, 1)) for run in runs])
+    ranks = np.array([run.configuration.get("ranks", 1.0) for run in runs])
+    design = np.hstack((np.ones((len(runs), 1)), which, ranks[:, None] > 1, powers))
+    share = np.log(np.maximum(1.0, ranks / max(available, 1)))
     seconds = np.log([max(spent, 1e-3) for _, spent in took])
-    doubt = np.diag([1e-6, *np.full(len(collectors), 1e-3), *np.ones(len(names))]) * _SCATTER**2
+    doubt = np.diag([1e-6, *np.full(len(collectors), 1e-3), 1.0, *np.ones(len(names))]) * _SCATTER**2
     known = design[: len(took)]
     found = np.linalg.solve(known.T @ known + doubt, known.T @ (seconds - share[: len(took)]))
     return list(map(float, np.exp(design[len(took) :] @ found + share[len(took) :])))

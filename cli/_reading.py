@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -100,19 +100,39 @@ def _given(result: list[Reading] | InputError) -> list[Reading]:
     return result
 
 
-def _read_named(path: Path, reader: str) -> Iterable[Reading]:
+def _read_named(path: Path, reader: str, runs: Mapping[Path, Mapping[int, Path]]) -> Iterable[Reading]:
     from ranksight.core.reading import READERS, in_time
+    from ranksight.counters.readers._files import Format
 
-    return in_time(path, READERS[reader].read(path))
+    how = READERS[reader]
+    if path in runs and isinstance(how, Format):
+        return in_time(path, how.read_ranks(runs[path], path.parent))
+    return in_time(path, how.read(path))
 
 
-def reader(chosen: argparse.Namespace) -> tuple[Naming, Read]:
-    """What the user says of names, and the reading of a file by the reader named."""
+def of_runs(todo: list[tuple[Path, str]]) -> tuple[list[tuple[Path, str]], Read]:
+    """What is to be read, with one file for each run that has a file a rank next to those of other runs; and the
+    reading of it."""
+    from ranksight.core.reading import READERS
+    from ranksight.counters.readers._files import Format, by_run
+
+    runs: dict[Path, Mapping[int, Path]] = {}
+    others: set[tuple[Path, str]] = set()
+    for name in dict.fromkeys(name for _, name in todo):
+        if isinstance(how := READERS[name], Format) and how.files is not None:
+            for ranks in by_run(path for path, reader in todo if reader == name and path.is_file()):
+                runs[ranks[0]] = ranks
+                others.update((path, name) for rank, path in ranks.items() if rank)
+    return [each for each in todo if each not in others], partial(_read_named, runs=runs)
+
+
+def names_given(chosen: argparse.Namespace) -> Naming:
+    """What the user says of names."""
     from ranksight.campaign.naming import Naming, names_of
 
     periods = _constants(chosen.period, "--period")
     named, fixed, metrics = names_of(chosen.parameter), _constants(chosen.set), names_of(chosen.metric)
-    return Naming(named, fixed, metrics, periods, chosen.total or None, _stated(chosen.values)), _read_named
+    return Naming(named, fixed, metrics, periods, chosen.total or None, _stated(chosen.values))
 
 
 def table_reader(chosen: argparse.Namespace) -> tuple[Naming, Read]:

@@ -22,7 +22,7 @@ from ranksight.cli._document import print_document
 from ranksight.cli._doubting import bound_notes, doubts, holder_of, refuse_wholes
 from ranksight.cli._lines import shell_line
 from ranksight.cli._progress import Files
-from ranksight.cli._reading import log_reader, reader, readings, table_reader
+from ranksight.cli._reading import log_reader, names_given, of_runs, readings, table_reader
 from ranksight.cli._saying import SHOWN, say, say_first, warn
 from ranksight.core.errors import InputError, UsageError, meant
 from ranksight.core.units import counted, in_full, some_of
@@ -91,7 +91,9 @@ def run(chosen: argparse.Namespace) -> int:
         return _import(Found([(path, MARKDOWN) for path in paths]), table_reader(chosen), paths[0], chosen)
     if named == TABLE:
         return _import(Found([(path, TABLE) for path in _tables(paths)]), table_reader(chosen), paths[0], chosen)
-    return _import(_recognised(words, named, chosen), reader(chosen), paths[0], chosen)
+    found = _recognised(words, named, chosen)
+    found.todo, read = of_runs(found.todo)
+    return _import(found, (names_given(chosen), read), paths[0], chosen)
 
 
 def _import(found: Found, how: tuple[Naming, Read], first: Path, chosen: argparse.Namespace) -> int:

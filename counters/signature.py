@@ -35,13 +35,13 @@ WORTH = 0.5
 """Share of the time that is simulated, from which the whole run is: it is exact and takes twice as long at most."""
 AGREE = 0.075
 """Difference of the weighted time from the measured one that the clock and the cores' other work make."""
-COUNTED = 2
+COUNTS = (2, 4, 8, 16, 32, 64, 128)
+"""Occurrences after the first of which the fewest are counted that give back the time."""
 RECURRING = 3
 """Occurrences of a pair of calls from which on it is part of what repeats, and no end of a run."""
 MISSED = 0.01
 """Share of the stretches that may be between pairs of calls that repeat and were not seen: they take little time, but a
 kernel's calls are counted where it is entered."""
-_MOST = 128
 _SMALL = 0.005
 _SHORTEST = 5e-6
 """Seconds below which stretches take the same time as far as the clock knows."""
@@ -81,7 +81,7 @@ def classes_of(calls: Ints, seconds: Array) -> tuple[Ints, Ints]:
     return classes, pair[first]
 
 
-def of_run(classes: Ints, pairs: Ints, seconds: Array, counted: int = 0) -> Signature | None:
+def of_run(classes: Ints, pairs: Ints, seconds: Array, counted: int = 0, agree: float = AGREE) -> Signature | None:
     """The signature of a process; None where no part of the run stands for the whole.
 
     Parameters
@@ -93,24 +93,28 @@ def of_run(classes: Ints, pairs: Ints, seconds: Array, counted: int = 0) -> Sign
     seconds : array of float
         Processor time of each, natively.
     counted : int, optional
-        Occurrences to count after the first; by default as few as give back the time, and None where none do.
+        Occurrences to count after the first; by default those of the shortest part that gives back the time, and None
+        where none does.
+    agree : float, optional
+        Largest difference of the weighted time from the measured one, where `counted` is not given.
     """
-    number = counted or COUNTED
-    while True:
-        found = _of_counted(classes, pairs, seconds, number)
-        good = found is not None and found.simulated <= WORTH and found.share >= ENOUGH
-        if counted or (good and found is not None and found.error <= AGREE):
-            return found
-        number *= 2
-        if not good or number > _MOST:
-            return None
-
-
-def _of_counted(classes: Ints, pairs: Ints, seconds: Array, counted: int) -> Signature | None:
-    total = float(seconds.sum())
-    if len(classes) == 0 or not total > 0:
+    if len(classes) == 0 or not seconds.sum() > 0:
         return None
     order = np.argsort(classes, kind="stable")
+    missed = _missed(pairs[classes])
+    if counted:
+        return _of_counted(classes, pairs, seconds, order, missed, counted)
+    every = [_of_counted(classes, pairs, seconds, order, missed, number) for number in COUNTS]
+    good = [one for one in every if one and one.simulated <= WORTH and one.share >= ENOUGH and one.error <= agree]
+    return min(good, key=lambda one: one.simulated, default=None)
+
+
+def _of_counted(
+    classes: Ints, pairs: Ints, seconds: Array, order: Ints, missed: Array, counted: int
+) -> Signature | None:
+    """The signature with as many occurrences counted. `order`: the stretches by their class; `missed` as of
+    :func:`_missed`."""
+    total = float(seconds.sum())
     starts = np.flatnonzero(np.diff(classes[order], prepend=-1))
     often = np.diff(np.append(starts, len(classes)))
     complete = order[starts + np.minimum(often, counted + 1) - 1] + 1
@@ -120,8 +124,8 @@ def _of_counted(classes: Ints, pairs: Ints, seconds: Array, counted: int) -> Sig
     at = np.argsort(complete, kind="stable")
     share = np.cumsum(time[at]) / total
     spent = np.cumsum(seconds)[complete[at] - 1] / total
-    missed = _missed(pairs[classes])[complete[at] - 1]
-    loss = np.where((spent <= WORTH) & (missed <= MISSED), spent - GAIN * share, np.inf)
+    usable = (spent <= WORTH) & (missed[complete[at] - 1] <= MISSED)
+    loss = np.where(usable, spent - GAIN * share, np.inf)
     enough = int(np.argmin(loss))
     if not np.isfinite(loss[enough]):
         return None

@@ -94,14 +94,17 @@ class Simulation:
         variables: str,
         enough: tuple[Path, ...] = (),
         ranks: Sequence[int] | None = None,
+        only_instructions: bool = False,
     ) -> Step:
         """One run for all sizes of the last level; see :mod:`ranksight.counters.collectors.cache_sizes`.
 
-        `enough`: files that end it. `ranks`: those that are simulated, all by default.
+        `enough`: files that end it. `ranks`: those that are simulated, all by default. `only_instructions`: whether
+        nothing but the number of instructions is counted, and no file written.
         """
         preload = f'LD_PRELOAD="$0/{library.name}${{LD_PRELOAD:+:$LD_PRELOAD}}"' if library else ""
         names = '--out-file="$place/sizes.$rank.$$.%p" --log-file="$place/sizes-log.$rank.$$.%p"'
         start = "--instr-atstart=no " if library else ""
+        start += "--only-instructions=yes " if only_instructions else ""
         options = f"{start}--caches={':'.join(cache_sizes.sizes(self.caches()))}"
         tool = f'env VALGRIND_LIB="$0/valgrind" {variables} {preload} valgrind -q --tool={cache_sizes.TOOL}'
         return Step(before_program(launch, folder, f"{tool} {options} {names}", ranks), enough=enough)

@@ -37,6 +37,19 @@ static void prologue(IRSB *out, Function *function, Addr address, const VexGuest
     addStmtToIRSB(out, IRStmt_Dirty(dirty));
 }
 
+/* The block with its instructions counted, and nothing else. */
+static IRSB *counted(IRSB *in) {
+    IRSB *out = deepCopyIRSBExceptStmts(in);
+    UInt instructions = 0;
+    for (Int k = 0; k < in->stmts_used; k++) {
+        if (in->stmts[k]->tag == Ist_IMark) instructions++;
+        if (in->stmts[k]->tag == Ist_Exit) add(out, &total[IR], &instructions);
+        addStmtToIRSB(out, in->stmts[k]);
+    }
+    add(out, &total[IR], &instructions);
+    return out;
+}
+
 static IRSB *instrument(VgCallbackClosure *closure, IRSB *in, const VexGuestLayout *layout, const VexGuestExtents *extents,
                         const VexArchInfo *info, IRType guest, IRType host) {
     IRSB *out;
@@ -46,6 +59,7 @@ static IRSB *instrument(VgCallbackClosure *closure, IRSB *in, const VexGuestLayo
     const HChar *name;
     Addr start = extents->base[0];
     if (!counting) return in;
+    if (only) return counted(in);
     out = deepCopyIRSBExceptStmts(in);
     while (k < in->stmts_used && in->stmts[k]->tag != Ist_IMark) addStmtToIRSB(out, in->stmts[k++]);
     if (VG_(DebugInfo_sect_kind)(&name, start) != Vg_SectPLT) prologue(out, function_at(start), start, layout);

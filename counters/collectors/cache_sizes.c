@@ -9,6 +9,7 @@
  *
  * --caches=BYTES,WAYS,LINE:BYTES,WAYS,LINE:...   first level, level with dirty lines, others by their number of sets
  * --out-file=NAME                                %p is the process
+ * --only-instructions=yes                        nothing but their number, which a request of this tool's own asks for
  *
  * Events: Ir Dr Dw, D1mr D1mw, dirty, and for each larger cache its misses of reads and writes, r<n> w<n>, n from 0.
  * Understands callgrind's requests to start, stop, zero and dump, and one of its own: from here on, counts weigh so much.
@@ -34,7 +35,7 @@
 enum { IR, DR, DW, D1MR, D1MW, DIRTY, FIXED, CACHES = 32, EVENTS = FIXED + 2 * CACHES };
 enum { JUMP, CALL, RETURN };
 /* callgrind.h numbers its requests so; the weight, in millionths, is this tool's own. */
-enum { DUMP = VG_USERREQ_TOOL_BASE('C', 'T'), ZERO, TOGGLE, DUMP_AT, START, STOP, WEIGH = VG_USERREQ_TOOL_BASE('R', 'S') };
+enum { DUMP = VG_USERREQ_TOOL_BASE('C', 'T'), ZERO, TOGGLE, DUMP_AT, START, STOP, WEIGH = VG_USERREQ_TOOL_BASE('R', 'S'), INSTRUCTIONS };
 
 typedef struct { UInt ways, bits, mask, *tags; } Cache;
 typedef struct Arc { struct Arc *next; struct Function *to; Int active; double calls, *cost; } Arc;
@@ -62,7 +63,7 @@ static UInt line_bits;
 static Int sizes, events;
 static ULong total[EVENTS], last[EVENTS];
 static double weight = 1.0;
-static Bool counting = True, missed, done;
+static Bool counting = True, only, missed, done;
 static ULong expected, kind; /* the function that the program is in, 0 after a call or return; and which of them */
 static Function *table[8192];
 static Thread *threads, *now;
@@ -160,6 +161,7 @@ static Bool request(ThreadId id, UWord *words, UWord *answer) {
     case STOP: count(False); break;
     case ZERO: zero(); break;
     case DUMP: case DUMP_AT: write_file(), done = True; break;
+    case INSTRUCTIONS: *answer = total[IR] + 1; break; /* 0 is the answer where nothing counts */
     case WEIGH:
         if (counting && now) settle();
         weight = (double)words[1] / 1e6;
@@ -199,7 +201,7 @@ static void begin(void) {
 }
 
 static void end(Int status) {
-    if (!done) write_file();
+    if (!done && !only) write_file();
 }
 
 static void forked(ThreadId id) { zero(), done = False; }
@@ -208,11 +210,12 @@ static Bool option(const HChar *arg) {
     if VG_STR_CLO(arg, "--caches", caches_option) {}
     else if VG_STR_CLO(arg, "--out-file", out_option) {}
     else if VG_BOOL_CLO(arg, "--instr-atstart", counting) {}
+    else if VG_BOOL_CLO(arg, "--only-instructions", only) {}
     else return False;
     return True;
 }
 
-static void usage(void) { VG_(printf)("    --caches=BYTES,WAYS,LINE:...  --out-file=NAME  --instr-atstart=yes|no\n"); }
+static void usage(void) { VG_(printf)("    --caches=BYTES,WAYS,LINE:...  --out-file=NAME  --instr-atstart=yes|no  --only-instructions=yes|no\n"); }
 static void nothing(void) {}
 
 static void before_options(void) {

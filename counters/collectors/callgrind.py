@@ -96,8 +96,12 @@ class Callgrind(Simulation):
             sampling.write_record(folder, sampling.Plans(reason=reason))
 
     def _of_part(self, launch: Launch, folder: Path, library: Path, variables: str, counted: int) -> Iterator[Step]:
-        """A native run; then one that ends when its signature is simulated, or one in full where there is none."""
-        (folder / "calls.h").write_text(f"#define CALLS(X) {sampling.numbered()}\n", encoding="ascii")
+        """A native run; then one that ends when its signature is simulated, or one in full where there is none.
+
+        Where what repeats takes other times natively, as values or other work on the machine make it, instructions are
+        counted in between, which takes a quarter of a simulation: the signature is then one of these.
+        """
+        (folder / "calls.h").write_text(sampling.header(), encoding="ascii")
         if build(folder, "signature.c") is None:
             library = build(folder) or library
             plans = sampling.Plans(reason="the library that counts MPI calls cannot be built")
@@ -107,6 +111,12 @@ class Callgrind(Simulation):
             )
             yield Step(before_program(launch, folder, preload))
             plans = sampling.plan(launch, folder, counted, self.by_class)
+            if plans.unsteady:
+                for rank in range(launch.ranks):
+                    (folder / f"calls.{rank}").unlink()
+                calls = f'{variables} RANKSIGHT_CALLS="$0/calls.$rank"'
+                yield self.one_run(launch, folder, library, calls, only_instructions=True)
+                plans = sampling.plan(launch, folder, counted, self.by_class)
         if plans.signatures:
             ranks = None if plans.stands is None else plans.stands.simulated
             enough = tuple(sampling.marks(range(launch.ranks) if ranks is None else ranks, folder, "done"))

@@ -23,6 +23,8 @@ TABLE = "signature"
 """Table of a run: ``rank``, ``stretches`` between MPI calls, ``simulated`` of them, ``share`` of the processor time
 that these stand for, ``simulated_share`` of it, ``error`` of the time that their weights give."""
 SAID = 0.9
+_COUNTING = 0.25
+"""Time that counting instructions takes, of a simulation in full."""
 _RECORD = np.dtype([("call", "<u4"), ("site", "<u4"), ("seconds", "<f8")])
 _PLANNED = np.dtype([("call", "<u8"), ("weight", "<u8")])
 _ENDS = 0xFFFF
@@ -39,16 +41,19 @@ RANKS_TABLE = "rank_classes"
 _LARGEST = 1 << 31
 _VARIES = ("Waitany", "Waitsome", "Probe")
 """Calls whose number differs from run to run."""
+_NAMES = (*(name for name in CALLS if name not in _VARIES), "Wtime")
+_TIMER = len(_NAMES)
+"""Number of MPI_Wtime: it bounds stretches of programs in which calls that communicate are too few."""
 
 
-def numbered() -> str:
-    """The list of calls for the library: each with its number, its name and its name in lower case.
+def header() -> str:
+    """The header of the library: the list of calls, each with its number, its name and its name in lower case.
 
     The bits above those of the number say which argument, from 1, is the count of elements; 0: none is.
     """
-    names = [name for name in CALLS if name not in _VARIES]
-    marked = [number | _argument(name) << _ARGUMENT for number, name in enumerate(names, 1)]
-    return " ".join(f"X({number}, {name}, {name.lower()})" for number, name in zip(marked, names, strict=True))
+    marked = [number | _argument(name) << _ARGUMENT for number, name in enumerate(_NAMES, 1)]
+    calls = " ".join(f"X({number}, {name}, {name.lower()})" for number, name in zip(marked, _NAMES, strict=True))
+    return f"#define TIMER {_TIMER}\n#define CALLS(X) {calls}\n"
 
 
 def _argument(name: str) -> int:
@@ -63,6 +68,7 @@ class Plans:
     signatures: tuple[Signature, ...] = ()
     reason: str = ""
     stands: Stands | None = None  # which of the ranks are simulated; None: all
+    unsteady: bool = False  # whether calls repeat, but their times so little that counting instructions is worth it
 
 
 def plan(launch: Launch, folder: Path, counted: int, by_class: bool = False) -> Plans:
@@ -70,31 +76,50 @@ def plan(launch: Launch, folder: Path, counted: int, by_class: bool = False) -> 
 
     `counted`: as :func:`ranksight.counters.signature.of_run` takes it. `by_class`: whether ranks stand for others.
     """
-    every = []
+    timed = []
     for rank in range(launch.ranks):
         records = _read(folder / f"calls.{rank}")
         if records is None:
             return Plans(reason=f"rank {rank} left no whole sequence of MPI calls")
-        every.append(records)
+        timed.append(records)
+    # How often a program reads the time may differ from run to run: it bounds stretches where nothing else does.
+    every = [_without_timers(records) for records in timed]
+    plans = _planned(every, folder, counted, by_class)
+    if not plans.signatures and any(len(one) < len(other) for one, other in zip(every, timed, strict=True)):
+        plans = _planned(timed, folder, counted, by_class)
+    return plans
+
+
+def _planned(every: Sequence[np.ndarray], folder: Path, counted: int, by_class: bool) -> Plans:
+    """The plans of ranks by their records."""
     stands = None
     if by_class:
-        seconds = [np.maximum(records["seconds"], 0.0) for records in every]
+        seconds = [records["seconds"] for records in every]
         calls, sites = ([records[name].astype(np.int64) for records in every] for name in ("call", "site"))
         stands = stands_of(calls, sites, seconds)
-    signatures = []
-    for rank in range(launch.ranks) if stands is None else stands.simulated:
+    signatures, unsteady = [], False
+    for rank in range(len(every)) if stands is None else stands.simulated:
         records = every[rank]
         one = _of(records, counted)
+        rough = one if counted else _of(records, 0, np.inf)
+        unsteady |= rough is not None and (1.0 if one is None else one.simulated) > rough.simulated + _COUNTING
         if one is None:
-            return Plans(
-                reason=f"no part of rank {rank} stands for the whole: the program does not repeat, or is short"
-            )
+            reason = f"no part of rank {rank} stands for the whole: the program does not repeat, or is short"
+            return Plans(reason=reason, unsteady=unsteady)
         rows = np.empty(len(one.weights), _PLANNED)
         rows["call"] = _number(records["call"][: len(rows)])
         rows["weight"] = np.rint(1e6 * one.weights)
         rows.tofile(folder / f"plan.{rank}")
         signatures.append(one)
-    return Plans(tuple(signatures), stands=stands)
+    return Plans(tuple(signatures), stands=stands, unsteady=unsteady)
+
+
+def _without_timers(records: np.ndarray) -> np.ndarray:
+    """The calls that communicate, with the time since the last of these."""
+    at = np.flatnonzero(_number(records["call"]) != _TIMER)  # the last record ends the sequence
+    found = records[at]
+    found["seconds"] = np.add.reduceat(records["seconds"], np.concatenate(([0], at[:-1] + 1)))
+    return found
 
 
 def _number(calls: np.ndarray) -> np.ndarray:
@@ -111,14 +136,17 @@ def _read(file: Path) -> np.ndarray | None:
         return None
     if records is None or records["call"][-1] != _ENDS or (records["call"][:-1] == 0).any():
         return None
-    return records if np.isfinite(records["seconds"]).all() else None
+    if not np.isfinite(records["seconds"]).all():
+        return None
+    records["seconds"] = np.maximum(records["seconds"], 0.0)
+    return records
 
 
-def _of(records: np.ndarray, counted: int) -> Signature | None:
+def _of(records: np.ndarray, counted: int, agree: float = signature.AGREE) -> Signature | None:
     """The signature of one process. What follows the last call is left out of what can be planned."""
-    seconds = np.maximum(records["seconds"], 0.0)
     calls = _number(records["call"]).astype(np.int64) << 32 | records["site"]
-    return signature.of_run(*signature.classes_of(calls, seconds), seconds, counted)
+    seconds = records["seconds"]
+    return signature.of_run(*signature.classes_of(calls, seconds), seconds, counted, agree)
 
 
 def marks(ranks: Iterable[int], folder: Path, how: str) -> Iterator[Path]:
@@ -157,7 +185,7 @@ def record_of_ranks(
         return table, ("all ranks were simulated: no three ranks make the same calls in the same time",), ()
     pairs = [(tables[first], tables[second]) for first, second in stands.checks]
     errors = [_difference(*pair, ("instructions", "loads", "stores")) for pair in pairs]
-    by_level = max(_difference(*pair, LEVELS) for pair in pairs)
+    by_level = max(_difference_by_level(*pair) for pair in pairs)
     error, (first, second) = max(zip(errors, stands.checks, strict=True))
     simulated, waiting = len(stands.simulated), len(table) - len(stands.simulated)
     notes = (
@@ -177,6 +205,21 @@ def _difference(one: pd.DataFrame, other: pd.DataFrame, metrics: Sequence[str]) 
     heavy = larger > 0.01 * larger.sum(axis=0)
     difference = np.abs(one.to_numpy() - other.to_numpy())[heavy] / larger[heavy]
     return float(difference.max()) if len(difference) else 0.0
+
+
+def _difference_by_level(one: pd.DataFrame, other: pd.DataFrame) -> float:
+    """Largest relative difference of two ranks in the loads of a level that are a thousandth of the loads of a kernel
+    with 1 % of the instructions."""
+    names = [name for name in LEVELS if name in one and name in other]
+    if not names:
+        return 0.0
+    one, other = one.align(other, join="outer", fill_value=0.0)
+    larger = one.where(one > other, other)
+    loads = larger["loads"].where(larger["instructions"] > 0.01 * larger["instructions"].sum())
+    levels = larger[names]
+    difference = (one[names] - other[names]).abs() / levels
+    counted = difference.to_numpy(dtype=np.float64)[levels.gt(1e-3 * loads, axis=0).to_numpy()]
+    return float(counted.max(initial=0.0))
 
 
 def read_record(folder: Path) -> tuple[pd.DataFrame | None, tuple[str, ...], tuple[str, ...]]:

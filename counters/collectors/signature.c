@@ -2,13 +2,15 @@
  * Preloaded: the sequence of a process's MPI calls, and the weight of what it computes between them.
  *
  * Natively, with RANKSIGHT_CALLS=FILE, each call leaves 16 bytes: its number with 16 bits that differ by the count of
- * elements it names, the low half of the address it returns to, and the processor seconds since the call before returned. Under valgrind, with RANKSIGHT_PLAN=FILE, the plan gives for
+ * elements it names, the low half of the address it returns to, and the processor seconds since the call before returned;
+ * under the tool that counts instructions, these, as nanoseconds. Under valgrind, with RANKSIGHT_PLAN=FILE, the plan gives for
  * each call its number and, in millionths, the weight of the stretch that the call ends; after the last of them, or a
  * call that is another than planned, costs are written and the process runs on without being simulated. FILE.done or
  * FILE.other is then created.
  *
  * A jump to the real function leaves registers and stack as they are, so no prototype is needed; natively the call
- * returns to `returned` first. CALLS(X) comes from the list that reads the sequences again.
+ * returns to `returned` first. CALLS(X) comes from the list that reads the sequences again. TIMER is the number of
+ * MPI_Wtime, which bounds stretches where the plan names it: programs read the time where a phase begins and ends.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -22,6 +24,11 @@
 #include <pthread.h>
 #include <valgrind/callgrind.h>
 #include "calls.h"
+#if __has_include(<execinfo.h>)
+#include <execinfo.h>
+#else
+#define backtrace(frames, most) 0 /* timers are then all at one place */
+#endif
 
 #ifndef __x86_64__
 #error "no jump is known for this processor"
@@ -29,10 +36,10 @@
 
 typedef struct { uint32_t call, site; double seconds; } Record;
 typedef struct { uint64_t call, weight; } Planned;
-enum { NONE, ENDS = 0xffff, NUMBER = 0xfff, ARGUMENT = 12, FORTRAN = 0x8000, DEPTH = 16, ROOM = 4096, WEIGH = VG_USERREQ_TOOL_BASE('R', 'S') };
+enum { NONE, ENDS = 0xffff, NUMBER = 0xfff, ARGUMENT = 12, FORTRAN = 0x8000, DEPTH = 16, OURS = 2, FRAMES = 6, ROOM = 4096, WEIGH = VG_USERREQ_TOOL_BASE('R', 'S'), INSTRUCTIONS };
 
 static Record records[ROOM];
-static int used, file = -1, depth;
+static int used, file = -1, depth, timers;
 static const Planned *plan, *plan_end;
 static const char *plan_name;
 static uint64_t weight = 1000000; /* as the tool begins */
@@ -42,6 +49,8 @@ static pthread_t thread;
 
 static double now(void) {
     struct timespec t;
+    uint64_t instructions = VALGRIND_DO_CLIENT_REQUEST_EXPR(0, INSTRUCTIONS, 0, 0, 0, 0, 0);
+    if (instructions) return 1e-9 * (double)instructions;
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
@@ -51,8 +60,8 @@ static void flush(void) {
     used = 0;
 }
 
-static void record(uint32_t call, uintptr_t site) {
-    records[used++] = (Record){pthread_equal(pthread_self(), thread) ? call : NONE, (uint32_t)site, now() - began};
+static void record(uint32_t call, uintptr_t site, double seconds) {
+    records[used++] = (Record){pthread_equal(pthread_self(), thread) ? call : NONE, (uint32_t)site, seconds};
     if (used == ROOM) flush();
 }
 
@@ -80,15 +89,28 @@ static uint32_t count(uint64_t call, void **address) {
     return value * 2654435761u >> 16;
 }
 
+/* From where the time is read: timers have one place that calls MPI_Wtime for all phases, whose callers differ. Sums keep
+ * what is the same in all processes, the offset in a page. */
+static uintptr_t callers(void) {
+    void *frames[FRAMES];
+    uintptr_t sum = 0;
+    int found = backtrace(frames, FRAMES);
+    for (int i = OURS; i < found; i++) sum = 31 * sum + (uintptr_t)frames[i];
+    return sum;
+}
+
 /* Named as the library's own functions are, so that its cost is not the application's. */
 __attribute__((visibility("hidden"), used)) void PMPI_Ranksight_call(uint64_t marked, void **address) {
     uint64_t call = marked & NUMBER;
     if (plan) {
+        if (call == TIMER && !timers) return;
         if (plan->call != call) finish("other");
         else if (++plan == plan_end) finish("done");
         else weigh(plan->weight);
     } else if (file >= 0) {
-        record((uint32_t)call | count(marked, address) << 16, (uintptr_t)*address);
+        double seconds = now() - began;
+        uintptr_t site = call == TIMER ? callers() : (uintptr_t)*address;
+        record((uint32_t)call | count(marked, address) << 16, site, seconds);
         if (depth < DEPTH) {
             extern char PMPI_Ranksight_return[];
             back[depth++] = *address;
@@ -103,12 +125,13 @@ __attribute__((visibility("hidden"), used)) void *PMPI_Ranksight_returned(void) 
 }
 
 __asm__(".text\n.type PMPI_Ranksight_return, %function\nPMPI_Ranksight_return:\n\t"
-        "push %rax\n\tpush %rdx\n\tcall PMPI_Ranksight_returned\n\tmov %rax, %r11\n\tpop %rdx\n\tpop %rax\n\tjmp *%r11\n"
-        ".type PMPI_Ranksight_enter, %function\nPMPI_Ranksight_enter:\n\t"
-        "push %rdi\n\tpush %rsi\n\tpush %rdx\n\tpush %rcx\n\tpush %r8\n\tpush %r9\n\tpush %rax\n\tpush %r10\n\tsub $8, %rsp\n\t"
+        "push %rax\n\tpush %rdx\n\tsub $16, %rsp\n\tmovups %xmm0, (%rsp)\n\tcall PMPI_Ranksight_returned\n\tmov %rax, %r11\n\t"
+        "movups (%rsp), %xmm0\n\tadd $16, %rsp\n\tpop %rdx\n\tpop %rax\n\tjmp *%r11\n"
+        ".type PMPI_Ranksight_enter, %function\nPMPI_Ranksight_enter:\n\t.cfi_startproc\n\t"
+        "push %rdi\n\tpush %rsi\n\tpush %rdx\n\tpush %rcx\n\tpush %r8\n\tpush %r9\n\tpush %rax\n\tpush %r10\n\tsub $8, %rsp\n\t.cfi_def_cfa_offset 80\n\t"
         "mov %r11, %rdi\n\tlea 72(%rsp), %rsi\n\tcall PMPI_Ranksight_call\n\t"
         "add $8, %rsp\n\tpop %r10\n\tpop %rax\n\tpop %r9\n\tpop %r8\n\tpop %rcx\n\tpop %rdx\n\tpop %rsi\n\tpop %rdi\n\t"
-        "jmp *(%r10)\n");
+        "jmp *(%r10)\n\t.cfi_endproc\n");
 
 #define SLOT(number, name, lower) __attribute__((visibility("hidden"))) void *c_##lower, *f_##lower;
 CALLS(SLOT)
@@ -134,6 +157,7 @@ __attribute__((visibility("hidden"))) void ranksight_begins(void) {
         if (read && fseek(source, 0, SEEK_SET) == 0 && fread(read, 1, size, source) == (size_t)size) {
             plan = read;
             plan_end = read + size / sizeof *read;
+            for (const Planned *each = plan; each < plan_end; each++) timers |= each->call == TIMER;
             weigh(plan->weight);
         }
         if (source) fclose(source);
@@ -144,7 +168,7 @@ __attribute__((visibility("hidden"))) void ranksight_begins(void) {
 __attribute__((visibility("hidden"))) void ranksight_ends(void) {
     if (plan) finish("other");
     if (file < 0) return;
-    record(ENDS, 0);
+    record(ENDS, 0, now() - began);
     flush();
     close(file);
     file = -1;

@@ -150,6 +150,16 @@ def rank_in(path: Path) -> int | None:
     return int(found[1]) if found else None
 
 
+def by_run(files: Iterable[Path]) -> list[dict[int, Path]]:
+    """The files by rank of each run that has several of them in one folder, whose names differ in nothing but the rank
+    that they state: ``n4.rank0.txt``, ``n4.rank1.txt``. One that is no rank 0 states a number of ranks, no rank."""
+    runs: dict[tuple[Path, str], dict[int, Path]] = {}
+    for file in files:
+        if (rank := rank_in(file)) is not None:
+            runs.setdefault((file.parent, _RANK.sub("", file.name)), {})[rank] = file
+    return [ranks for ranks in runs.values() if 0 in ranks and len(ranks) > 1]
+
+
 def checked_ranks(ranks: Iterable[int], where: str) -> list[int]:
     """The ranks, sorted. Raises InputError when one between 0 and the largest is missing."""
     present = sorted({rank for rank in ranks if rank != ALL_RANKS})
@@ -247,6 +257,14 @@ class Format:
             yield from self.read_one(path, rank_in(path))
             return
         files, notes = self.files(path)
+        for merged in self.read_ranks(files, path):
+            yield replace(merged, notes=(*merged.notes, *notes))
+
+    def read_ranks(self, files: Mapping[int, Path], source: Path) -> Iterator[Reading]:
+        """The readings of the runs whose ranks have a file each, which messages name as `source`.
+
+        Raises InputError as :meth:`read`.
+        """
         held = {rank: list(self.read_one(file, rank)) for rank, file in files.items()}
         few, most = (of(held, key=lambda rank: len(held[rank])) for of in (min, max))
         if len(held[few]) < len(held[most]):
@@ -255,8 +273,7 @@ class Format:
                 "give the files of one run a folder",
             )
         for each in zip(*held.values(), strict=True):
-            merged = _merged(dict(zip(held, each, strict=True)), path)
-            yield replace(merged, notes=(*merged.notes, *notes))
+            yield _merged(dict(zip(held, each, strict=True)), source)
 
 
 def _merged(readings: Mapping[int, Reading], source: Path) -> Reading:

@@ -15,7 +15,7 @@ from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.fitting.joining import join
 from ranksight.model.series.reducing import Series
 
-SHARE = 20_000
+SHARE = 10_000
 """Series a share."""
 
 

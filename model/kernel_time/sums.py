@@ -157,7 +157,7 @@ class Sums(Stored):
                 straight = Components(*(each[..., : len(part)] for each in parts))
                 widened = turned(straight, parts.centre[..., len(part) :], distance[part], often, turn)
                 place = rows[:, None], part
-                middle[place], down[place], up[place] = _ends(straight, widened)
+                middle[place], down[place], up[place] = ends(straight, widened)
         return Quantity(middle, down, up).wider(unseen(*free))
 
     def _scatter(self, fit: _Fit) -> Array:
@@ -223,7 +223,7 @@ class _Fit:
         return Components(*(np.moveaxis(part, 0, 2).reshape(-1, len(weight), centre.shape[3]) for part in parts))
 
 
-def _ends(straight: Components, widened: Components) -> tuple[Array, Array, Array]:
+def ends(straight: Components, widened: Components) -> tuple[Array, Array, Array]:
     """Medians of mixtures of normal laws (c, ...) if they go on, and the deviations to either side: second moments, as
     a hypothesis far off counts by its distance and not by its probability alone; and where they may turn, those to the
     ends of the 90 % interval."""

@@ -72,7 +72,8 @@ def waiting(series: Series) -> set[str]:
     known, positive = (np.asarray(each.any(axis=2)) for each in (np.isfinite(series.values), series.values > 0))
     none = np.asarray((known & ~positive).any(axis=1) & ~series.sampled)
     idle = {kernel for (kernel, name), some in zip(series.keys, none.tolist(), strict=True) if some and name == "time"}
-    return (exchanging(series) | idle) - {kernel for kernel, name in series.keys if name in COUNTED}
+    computing = {kernel for kernel, name in series.keys if name in COUNTED}
+    return (exchanging(series) | idle) - computing - set(PROGRAM)
 
 
 def apart_from_ranks(series: Series) -> Mask:

@@ -16,6 +16,7 @@ from ranksight.core.arrays import Array, Mask, log_ratio, ratio
 from ranksight.core.metrics import metric
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.quantity import TAIL
+from ranksight.model.series.computation import EXCHANGED
 from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
 from ranksight.model.structure.improving import Key, Structure
@@ -36,7 +37,7 @@ class Met(Structure):
     points: Array  # (n, m)
     values: Array  # (s, n): medians of repetitions; NaN where nothing was counted
     scatter: Array  # (s, n): relative standard deviations of a repetition
-    last: Array  # (s,): counts over what functions say of them at the most ranks, the mean
+    last: Array  # (s,): messages and bytes over what functions say of them at the most ranks; 1 of other counts
 
     def improved(self, answer: Forecast, fitted: Fitted, points: Array, exact: Collection[Key]) -> Forecast:
         """The counts at configurations that were measured."""
@@ -89,7 +90,7 @@ def find_missed(series: Series, predicted: Array) -> Met:
         return NOTHING_MISSED
     kernels, metrics = (tuple(column[row] for row in rows.tolist()) for column in (series.kernels, series.metrics))
     parts = log_ratio(values[rows], predicted[rows])
-    known = np.isfinite(parts)
+    known = np.isfinite(parts) & np.isin(np.array(metrics, dtype=object), EXCHANGED)[:, None]
     if "ranks" in series.parameters:
         ranks = series.points[:, series.parameters.index("ranks")]
         known &= ranks == ranks.max()

@@ -6,6 +6,9 @@ import sys
 
 import pytest
 
+from ranksight.campaign.collecting import COLLECTORS
+from ranksight.campaign.launching import Template
+from ranksight.campaign.measuring import Plan
 from ranksight.cli import _progress
 from ranksight.cli._progress import Files, Runs, fitting
 from ranksight.core.experiment import Run
@@ -34,19 +37,18 @@ def test_a_log_has_a_line_a_run_and_the_time_left(
     ]
 
 
+@pytest.mark.parametrize("scaling", [0.0, 0.5, 1.0])
 @pytest.mark.parametrize(("start_up", "law"), [(0.0, 1.0), (0.5, 3.0), (1.0, 2.0)])
-def test_time_left_is_true_at_a_quarter_of_a_campaign(start_up: float, law: float) -> None:
-    runs = [
-        Run({"ranks": ranks, "size": size}, 0, name)
-        for ranks in (1.0, 2.0, 4.0, 8.0)
-        for size in (16.0, 24.0, 32.0)
-        for name in ("pmpi", "callgrind")
-    ]
+def test_time_left_is_true_at_a_quarter_of_a_campaign(start_up: float, law: float, scaling: float) -> None:
+    grid = {"ranks": (1.0, 2.0, 4.0, 8.0), "size": (16.0, 24.0, 32.0)}
+    collectors = {name: COLLECTORS[name] for name in ("pmpi", "callgrind")}
+    runs = [run for run, _, _ in Plan(Template(("true",)), grid, 1, collectors).runs()]
 
     def seconds(run: Run) -> float:
-        factor = {"pmpi": 1.0, "callgrind": 15.0}[run.collector]
-        work = factor * (run.configuration["size"] / 16) ** law
-        return (start_up + work) * max(1.0, run.configuration["ranks"] / 2)
+        ranks = run.configuration["ranks"]
+        work = {"pmpi": 1.0, "callgrind": 15.0}[run.collector] * (run.configuration["size"] / 16) ** law
+        waiting = 1.3 if ranks > 1 else 1.0
+        return (start_up + work * ranks**-scaling) * waiting * max(1.0, ranks / 2)
 
     quarter = len(runs) // 4
     ahead = _progress.seconds_of([(run, seconds(run)) for run in runs[:quarter]], runs[quarter:], 2)

@@ -179,3 +179,60 @@ def test_what_recurs_seldom_is_seen_before_the_simulation_ends():
     simulated = np.array(calls[: len(found.weights)])
     assert len(simulated) < len(calls) / 2
     assert found.weights[simulated == 2].sum() == pytest.approx(30)
+
+
+def test_times_that_change_while_calls_repeat_are_unsteady(tmp_path):
+    launch = Template(("true",)).fill({"ranks": 1})
+    for name, slower in (("steady", 1.0), ("unsteady", 1.6)):
+        records = np.zeros(1001, sampling._RECORD)
+        records["call"], records["seconds"] = 1, 1e-3
+        records["seconds"][400:800] *= slower
+        records["call"][-1] = 0xFFFF
+        folder = tmp_path / name
+        folder.mkdir()
+        records.tofile(folder / "calls.0")
+        plans = sampling.plan(launch, folder, 0)
+        assert plans.unsteady == (slower > 1)
+        assert bool(plans.signatures) != plans.unsteady
+
+
+def test_timers_bound_stretches_where_no_calls_do(tmp_path):
+    launch = Template(("true",)).fill({"ranks": 1})
+    records = np.zeros(4001, sampling._RECORD)
+    records["call"], records["site"] = sampling._TIMER, np.arange(4001) % 4
+    records["seconds"] = 1e-3 * (1 + np.arange(4001) % 4)
+    records["call"][-1] = 0xFFFF
+    records.tofile(tmp_path / "calls.0")
+    assert sampling.plan(launch, tmp_path, 0).signatures[0].simulated < 0.1
+    records["call"][1::2] = 1  # what communicates is enough
+    records.tofile(tmp_path / "calls.0")
+    assert sampling.plan(launch, tmp_path, 0).signatures[0].stretches == 2001
+
+
+@pytest.mark.slow
+@pytest.mark.mpi
+@pytest.mark.valgrind
+def test_instructions_show_what_repeats_where_times_do_not(tmp_path, monkeypatch):
+    if build(tmp_path) is None:
+        pytest.skip("no compiler")
+    source = SOURCE.replace(
+        "MPI_Allreduce(&sum, &all, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);", "all += MPI_Wtime() > 0;"
+    )
+    (tmp_path / "p.c").write_text(source.replace("MPI_Barrier(MPI_COMM_WORLD);", "MPI_Wtime();"))
+    subprocess.run(["mpicc", "-O2", "-g", "-o", tmp_path / "p", tmp_path / "p.c", "-lm"], check=True)
+    launch = Template(("mpirun", "--oversubscribe", "-n", "{ranks}", str(tmp_path / "p"), "150")).fill({"ranks": 1})
+    whole = measured(launch, tmp_path / "whole", None)
+    plan, seen = sampling.plan, []
+
+    def unsteady(*given):
+        seen.append(plan(*given))
+        return sampling.Plans(unsteady=True) if len(seen) == 1 else seen[-1]
+
+    monkeypatch.setattr(sampling, "plan", unsteady)
+    part = measured(launch, tmp_path / "part", 0)
+    assert len(seen) == 2
+    assert part.tables[sampling.TABLE]["error"].max() < 1e-3
+    a, b = (reading.counters.set_index("kernel") for reading in (part, whole))
+    for kernel in ("triad", "law", "exp [libm]"):
+        assert a.loc[kernel, "visits"] == pytest.approx(b.loc[kernel, "visits"], rel=0.01)
+        assert a.loc[kernel, "instructions"] == pytest.approx(b.loc[kernel, "instructions"], rel=0.01)

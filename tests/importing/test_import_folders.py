@@ -155,3 +155,23 @@ def test_repetitions_from_folders_of_other_numbers_are_named(
     assert main([*words, "--parameter", r"e=e(\d+)"]) == 0
     assert "repetitions of one" not in capsys.readouterr().err
     assert {run.configuration["e"] for run in read(tmp_path / "made").runs} == {16.0, 24.0, 40.0}
+
+
+def test_files_of_ranks_in_one_folder_are_runs_and_no_repetitions(tmp_path: Path) -> None:
+    for ranks in (1, 2, 4):
+        for rank in range(ranks):
+            likwid(tmp_path / "runs" / f"n{ranks}.rank{rank}.csv", count=str(1000 + rank))
+    assert imported(tmp_path / "e", str(tmp_path / "runs"), "--strict") == 0
+    made = read(tmp_path / "e")
+    assert sorted(run.configuration["ranks"] for run in made.runs) == [1, 2, 4]
+    table = made.table(next(run for run in made.runs if run.configuration["ranks"] == 4), "counters")
+    assert table is not None
+    assert table.sort_values("rank")["instructions"].tolist() == [1000, 1001, 1002, 1003]
+
+
+def test_a_missing_rank_in_one_folder_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("n4.rank0", "n4.rank1", "n4.rank3", "n2.rank0", "n2.rank1"):
+        likwid(tmp_path / "runs" / f"{name}.csv")
+    assert imported(tmp_path / "e", str(tmp_path / "runs")) == 0
+    assert "rank 2 of 0 to 3 is missing" in capsys.readouterr().err
+    assert len(read(tmp_path / "e").runs) == 1

@@ -19,7 +19,7 @@ from ranksight.campaign.measuring import Plan, execute, measure
 from ranksight.cli._outcome import report
 from ranksight.cli.main import main
 from ranksight.core.errors import ToolError
-from ranksight.core.experiment import Experiment, read
+from ranksight.core.experiment import Experiment, Run, read
 from ranksight.core.reading import Reading
 
 
@@ -370,3 +370,19 @@ def test_a_program_that_gives_up_has_failed_whatever_its_status(tmp_path: Path, 
     with pytest.raises(ToolError, match="called MPI_Abort"):
         execute(Step(("printf", "%s\n", "step 1", line, "with errorcode 0.")), output, None)
     assert execute(Step(("printf", "%s\n", "checks that MPI_ABORT was invoked on rank 0: no")), output, None) > 0
+
+
+def test_the_largest_configuration_is_the_second() -> None:
+    grid = {"ranks": (1.0, 4.0, 2.0), "size": (10.0, 20.0)}
+    plan = Plan(Template(("true",)), grid, 1, {"perf-clock": COLLECTORS["perf-clock"]})
+    order = [tuple(run.configuration.values()) for run, _, _ in plan.runs()]
+    assert order == [(1, 10), (4, 20), (1, 20), (4, 10), (2, 10), (2, 20)]
+
+
+def test_failures_of_the_largest_configuration_alone_stop_nothing() -> None:
+    def runs(*ranks: float) -> list[Run]:
+        return [Run({"ranks": each}, 0, "pmpi") for each in ranks]
+
+    assert not measuring._Failing(runs(8, 8, 8), proved=True).hopeless
+    assert measuring._Failing(runs(8, 8, 8)).hopeless
+    assert measuring._Failing(runs(8, 8, 2), proved=True).hopeless
