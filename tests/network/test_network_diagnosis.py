@@ -14,11 +14,12 @@ import pandas as pd
 import pytest
 
 from ranksight.analysis.diagnosis.critical import path_shares
-from ranksight.analysis.diagnosis.network import diagnose_network
+from ranksight.analysis.diagnosis.network import diagnose_network, prepared
 from ranksight.cli.main import main
 from ranksight.comm.costs.fabric import Fabric
 from ranksight.comm.network import NetworkParameters, Piecewise
 from ranksight.comm.replay.laid import replay
+from ranksight.comm.replay.settling import Settling
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import Experiment, Run
 from ranksight.model.application.replayed import replayed_seconds
@@ -280,6 +281,23 @@ def test_the_critical_path_is_all_of_the_time_at_every_number_of_ranks(model):
     assert {cause: part[1] for cause, part in shares.waits.items()} == pytest.approx(
         {cause: seconds / found.time for cause, seconds in by_cause.items()}
     )
+
+
+def test_what_was_replayed_is_not_settled_again(model, monkeypatch):
+    messages, network = model[0].equation.communication.messages, model[0].equation.network
+    point, work = np.array([[48.0]]), np.array([STEPS * WORK])
+    first, _ = replayed_seconds(messages, network, point, work)
+
+    def settle(_: object) -> None:
+        raise AssertionError("settled again")
+
+    monkeypatch.setattr(Settling, "settle", settle)
+    again, _ = replayed_seconds(messages, network, point, work)
+    assert again == pytest.approx(first)
+    found = prepared(model[0], point[0], mean=float(work[0]))
+    assert found.replayed.communication.mean() * found.made.times == pytest.approx(first[1, 0])
+    with pytest.raises(AssertionError, match="settled again"):  # another question
+        replayed_seconds(messages, network, point, 2 * work)
 
 
 def test_the_report_asks_for_no_more_ranks_than_the_network_holds(model):
