@@ -20,6 +20,7 @@ from ranksight.comm.costs.fabric import Fabric
 from ranksight.comm.network import NetworkParameters, Piecewise
 from ranksight.comm.replay.laid import replay
 from ranksight.comm.replay.settling import Settling
+from ranksight.comm.topology.shape import Topology
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import Experiment, Run
 from ranksight.model.application.replayed import replayed_seconds
@@ -28,6 +29,7 @@ from ranksight.model.messages.fit_messages import fit_messages
 from ranksight.model.messages.message_model import Messages
 from ranksight.model.messages.schedule import dealt_out, schedule
 from ranksight.model.messages.table import MessageTable, Row, typical_row
+from ranksight.model.messages.times import priced_on
 from ranksight.platforms import load
 from ranksight.reports.html.context import Context
 from ranksight.reports.html.page import render
@@ -341,6 +343,19 @@ def test_held_out_runs_weigh_replay_against_prices(tmp_path):
 def test_more_ranks_than_the_network_holds_are_refused(model):
     with pytest.raises(InputError, match="holds 64 nodes"):
         diagnose_network(model[0], np.array([128.0]))
+
+
+def test_messages_whose_partners_are_not_known_need_the_nodes_too():
+    shape = Topology("fat tree", (8, 64), 1e9, ((1.0, 1.0),))
+    fabric = Fabric(None, NetworkParameters.linear(LATENCY, G), 1, topology=shape)
+
+    def priced(ranks: int) -> list[dict[tuple[str, str], float]]:
+        table = MessageTable({"ranks": float(ranks)}, ranks, (typical_row("halo", "Isend", ranks, 6, 6e4),))
+        return priced_on([(table, "bytes")], fabric, "openmpi-5.0")
+
+    assert priced(64)[0]["halo", "Isend"] > 0
+    with pytest.raises(InputError, match="holds 64 nodes, a job of 128 ranks needs 128"):
+        priced(128)
 
 
 def test_work_that_is_dealt_out_by_chance_widens_the_prediction(model):
