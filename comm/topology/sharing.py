@@ -64,8 +64,8 @@ def shared_seconds(
     if begin is None:
         return _flow(routes, volume, limit, np.zeros(len(volume)), part)
     sent = np.asarray(volume > 0)
-    alone = np.where(sent, volume / np.minimum(limit, _narrowest(routes, len(volume))), 0.0)
-    seconds, known = alone, 0
+    undisturbed = np.where(sent, volume / np.minimum(limit, _narrowest(routes, len(volume))), 0.0)
+    seconds, known = undisturbed, 0
     for _ in range(MOST_TURNS):
         # Messages that never meet others on a link need not be looked at together with them.
         several, group = _meeting(routes, begin, seconds, sent)
@@ -77,7 +77,7 @@ def shared_seconds(
         those = routes.among(met)
         of, link = np.unique(group[met][those.message] * len(routes.capacity) + those.link, return_inverse=True)
         separate = Routes(those.message, link.reshape(-1), routes.capacity[of % len(routes.capacity)], those.load)
-        seconds = alone.copy()
+        seconds = undisturbed.copy()
         start, each = (begin - first[group])[met], None if part is None else part[met]
         seconds[met] = _flow(separate, volume[met], limit[met], start, each)
     return seconds
