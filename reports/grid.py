@@ -24,6 +24,8 @@ MOST_AXES = 2
 WORK = 60_000
 """Series times configurations that a grid asks for: a few seconds on one core."""
 FEWEST, MOST = 60, 400  # configurations of a grid
+REPLAYED = 30
+"""Configurations of a grid whose messages are replayed: each takes as long as thousands of series."""
 OTHERS = 4  # measured values of the other parameter to begin with
 CLOSE = 0.004
 """Relative difference between interpolation and model above which the middle of an interval becomes a value of the
@@ -103,6 +105,8 @@ def grid(sweep: Sweep) -> Grid | None:
     if not names:
         return None
     room = int(np.clip(WORK / max(1, len(model.fitted)), FEWEST, MOST))
+    if model.equation.replays:
+        room = REPLAYED
     axes = {name: _start(sweep, name) for name in names}
     asked = _Asked(sweep, names)
     missed: dict[str, Array] = {}

@@ -6,7 +6,7 @@ the network, of an algorithm or of the placement are replayed too, so that what 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -24,6 +24,7 @@ from ranksight.comm.replay.wires import places_of, slower
 from ranksight.core.arrays import Array, Ints
 from ranksight.core.errors import InputError, InsufficientError
 from ranksight.model.application.network import Network
+from ranksight.model.application.replayed import Question, settled
 from ranksight.model.messages.order import Order
 from ranksight.model.messages.schedule import Schedule, dealt_out, schedule
 
@@ -175,16 +176,24 @@ def prepared(model: Model, point: Array, places: Ints | None = None, mean: float
             "the model has no messages on a network",
             "trace runs (--collector pmpi-events), and fit with --platform NAME or FILE that describes the network",
         )
+    messages = communication.messages
     ranks = int(point[list(model.parameters).index("ranks")])
-    _check(network, communication.messages.order, ranks, places)
-    table = communication.messages.predict(point)
+    _check(network, messages.order, ranks, places)
+    table = messages.predict(point)
     if mean is None:
         mean = float(model.breakdown(point).computing[0])
     if not mean >= 0:
         raise InsufficientError("the time of computation is not predicted here", "measure the kernels' times")
-    computing = dealt_out(communication.messages.order, table.ranks, mean)
-    made = schedule(communication.messages, table, computing)
-    return ReplayedNetwork(network, made, dict(table.configuration), places)
+    made = schedule(messages, table, dealt_out(messages.order, table.ranks, mean))
+    question = Question.of(network, table, mean)
+
+    def laid() -> Laid:
+        """The program on the network: as predictions have it, or with its ranks placed by hand."""
+        if places is None:
+            return settled(messages, network, question, made)
+        return Laid(made.program, network.fabric(), places).settled(network.choice())
+
+    return ReplayedNetwork(network, made, dict(table.configuration), places, laid)
 
 
 def _check(network: Network, order: Order | None, ranks: int, places: Ints | None) -> None:
@@ -205,9 +214,15 @@ class ReplayedNetwork:
     """Replays one program under changes."""
 
     def __init__(
-        self, network: Network, made: Schedule, configuration: Mapping[str, float], places: Ints | None
+        self,
+        network: Network,
+        made: Schedule,
+        configuration: Mapping[str, float],
+        places: Ints | None,
+        lay: Callable[[], Laid],
     ) -> None:
-        self.network, self.made, self.configuration = network, made, configuration
+        """`lay`: lays the program out on the network."""
+        self.network, self.made, self.configuration, self.lay = network, made, configuration, lay
         self.fabric = network.fabric()
         ranks = made.program.ranks
         self.places = places_of(self.fabric, ranks, places)
@@ -216,7 +231,7 @@ class ReplayedNetwork:
     @cached_property
     def laid(self) -> Laid:
         """The program laid out on the network."""
-        return Laid(self.made.program, self.fabric, self.places).settled(self.network.choice())
+        return self.lay()
 
     @cached_property
     def replayed(self) -> Replayed:
@@ -233,6 +248,10 @@ class ReplayedNetwork:
         """Seconds of the program with so many seconds more latency between nodes."""
         return self.laid.slower(latency).replay(self.network.choice(), tracked=False).time
 
+    def _on(self, fabric: Fabric) -> float:
+        """Seconds of the program on other links, shared as these are."""
+        return self.laid.on(fabric).replay(self.network.choice(), tracked=False).time
+
     def time(self, fabric: Fabric | None = None, program: Program | None = None, places: Ints | None = None) -> float:
         """Seconds of the program with changes."""
         laid = Laid(program or self.made.program, fabric or self.fabric, self.places if places is None else places)
@@ -243,8 +262,9 @@ class ReplayedNetwork:
         replayed, times = self.replayed, self.made.times
         path = critical_path(replayed)
         more = self.slower(MICROSECOND)
-        busy = self.time(slower(self.fabric, overhead=MICROSECOND))
-        wide = self.time(slower(self.fabric, bandwidth=2.0))
+        busy, wide = (
+            self._on(slower(self.fabric, **change)) for change in ({"overhead": MICROSECOND}, {"bandwidth": 2.0})
+        )
         ends = (replayed.time, replayed.time)
         if self.fabric.topology is not None and self.fabric.topology.uncertain:
             ends = self.time(self.fabric.at("fast")), self.time(self.fabric.at("slow"))

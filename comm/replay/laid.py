@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import copy
+
+import numpy as np
 
 from ranksight.comm.costs.cost import Choice
 from ranksight.comm.costs.fabric import Fabric
@@ -12,8 +15,8 @@ from ranksight.comm.replay.program import Program
 from ranksight.comm.replay.replayed import Replayed
 from ranksight.comm.replay.rounds import Rounds, algorithms
 from ranksight.comm.replay.settling import Settling
-from ranksight.comm.replay.wires import places_of, wires
-from ranksight.core.arrays import Ints
+from ranksight.comm.replay.wires import places_of, unshared, wires
+from ranksight.core.arrays import Array, Ints
 from ranksight.core.errors import InputError
 
 MOST_CELLS = 1 << 27
@@ -50,10 +53,31 @@ class Laid:
         """The same where messages share links with those that are under way when they are sent."""
         if self._settled or not any(len(one.source) for one in self.program.channels):
             return self
+        return self.sharing(
+            Settling(self.program, self.fabric, self.nodes, self.channels, self.collectives(choice)).settle()
+        )
+
+    def sharing(self, wires: Sequence[Sequence[Array]]) -> Laid:
+        """The same where bytes of each channel's messages take so long, by step, (e,) each, as :attr:`wires` has it."""
         other = copy(self)
-        found = Settling(self.program, self.fabric, self.nodes, self.channels, self.collectives(choice)).settle()
         other._settled = True
-        other.channels = [one.sharing(each) for one, each in zip(self.channels, found, strict=True)]
+        other.channels = [one.sharing(each) for one, each in zip(self.channels, wires, strict=True)]
+        return other
+
+    @property
+    def wires(self) -> list[list[Array]]:
+        """Seconds of the bytes of each channel's messages by step, (e,); all further steps are as the last."""
+        return [one.wires for one in self.channels]
+
+    def on(self, fabric: Fabric) -> Laid:
+        """The same on a network with other links; messages that share them take longer in the same proportion."""
+        other = copy(self)
+        other.fabric, other._rounds, other.channels = fabric, {}, []
+        for one, each in zip(self.program.channels, self.channels, strict=True):
+            before, costs = (unshared(on, one.source, one.target, one.size, self.nodes) for on in (self.fabric, fabric))
+            timed, base = before.wire > 0, np.where(before.wire > 0, before.wire, 1.0)
+            longer = [np.where(timed, wire / base * costs.wire, wire + costs.wire) for wire in each.wires]
+            other.channels.append(Exchange(costs, longer))
         return other
 
     def collectives(self, choice: Choice) -> dict[int, Rounds]:

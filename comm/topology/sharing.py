@@ -63,7 +63,9 @@ def shared_seconds(
     """
     if begin is None:
         return _flow(routes, volume, limit, np.zeros(len(volume)), part)
-    sent, seconds, known = np.asarray(volume > 0), np.asarray(volume / limit), 0
+    sent = np.asarray(volume > 0)
+    undisturbed = np.where(sent, volume / np.minimum(limit, _narrowest(routes, len(volume))), 0.0)
+    seconds, known = undisturbed, 0
     for _ in range(MOST_TURNS):
         # Messages that never meet others on a link need not be looked at together with them.
         several, group = _meeting(routes, begin, seconds, sent)
@@ -71,11 +73,22 @@ def shared_seconds(
             break
         known, first = several, np.full(several, np.inf)
         np.minimum.at(first, group[sent], begin[sent])
-        apart = group[routes.message] * len(routes.capacity) + routes.link
-        of, link = np.unique(apart, return_inverse=True)
-        separate = Routes(routes.message, link.reshape(-1), routes.capacity[of % len(routes.capacity)], routes.load)
-        seconds = _flow(separate, volume, limit, np.where(sent, begin - first[group], 0.0), part)
+        met = np.flatnonzero(sent & (np.bincount(group[sent], minlength=several) > 1)[group])
+        those = routes.among(met)
+        of, link = np.unique(group[met][those.message] * len(routes.capacity) + those.link, return_inverse=True)
+        separate = Routes(those.message, link.reshape(-1), routes.capacity[of % len(routes.capacity)], those.load)
+        seconds = undisturbed.copy()
+        start, each = (begin - first[group])[met], None if part is None else part[met]
+        seconds[met] = _flow(separate, volume[met], limit[met], start, each)
     return seconds
+
+
+def _narrowest(routes: Routes, messages: int) -> Array:
+    """Bytes a second of each message where no other is on its links, (e,), but for its own limit."""
+    capacity = routes.capacity[routes.link]
+    narrowest = np.full(messages, np.inf)
+    np.minimum.at(narrowest, routes.message, capacity if routes.load is None else capacity / routes.load)
+    return narrowest
 
 
 def _meeting(routes: Routes, begin: Array, seconds: Array, sent: Mask) -> tuple[int, Ints]:
@@ -89,7 +102,8 @@ def _meeting(routes: Routes, begin: Array, seconds: Array, sent: Mask) -> tuple[
     start, end = begin[message] - origin, (begin + seconds)[message] - origin
     day = 2.0 * (float(end.max(initial=0.0)) + 1e-300)
     latest = np.maximum.accumulate(end + day * link)
-    meets = (link[1:] == link[:-1]) & (start[1:] + day * link[1:] < latest[:-1])
+    # Those that begin as others end do not meet them.
+    meets = (link[1:] == link[:-1]) & (start[1:] + day * (link[1:] + NEAR) < latest[:-1])
     pairs = message[:-1][meets], message[1:][meets]
     # Predictions without links to share do without scipy.
     from scipy.sparse import coo_array

@@ -102,6 +102,14 @@ class Application(Stored):
         return replace(self, laws=self.laws.having(**learned))
 
     @property
+    def replays(self) -> bool:
+        """Whether a replay of the messages counts in the communication time."""
+        sent = self.communication
+        if sent is None or sent.replayed is None or sent.messages is None or not self.network:
+            return False
+        return sent.replayed.weight > 0
+
+    @property
     def pace(self) -> float:
         """Standard deviation of the logarithm of what all times of a run have in common."""
         return float(np.hypot(self.clock_spread, 0.0 if self.resources is None else self.resources.run_to_run))

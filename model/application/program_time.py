@@ -120,9 +120,13 @@ def _summands(
 def _with_waiting(equation: Application, exchanged: Exchanged, points: Array, computing: Array) -> Exchanged:
     """Times of messages with those that replay of the calls' order has, in the proportion of its weight."""
     sent = equation.communication
-    if sent is None or sent.replayed is None or sent.messages is None or not equation.network:
+    if not equation.replays or sent is None or sent.replayed is None or sent.messages is None:
         return exchanged
-    seconds, deviation = replayed_seconds(sent.messages, equation.network, points, computing)
+    asked = ~exchanged.measured  # what was measured is not replayed
+    seconds, deviation = np.full((2, len(points)), np.nan), np.zeros((2, len(points)))
+    seconds[:, asked], deviation[:, asked] = replayed_seconds(
+        sent.messages, equation.network, points[asked], computing[asked]
+    )
     return mixed(sent.replayed, exchanged, seconds[0], deviation[0])
 
 

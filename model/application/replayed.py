@@ -11,11 +11,11 @@ rank computes longer than the mean is T_imbalance in the program's time, and doe
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ranksight.comm.replay.laid import replay
+from ranksight.comm.replay.laid import Laid
 from ranksight.core.arrays import Array, log_ratio, ratio
 from ranksight.core.errors import RanksightError
 from ranksight.model.application.comm_blocking import Taken
@@ -23,7 +23,8 @@ from ranksight.model.application.communication import Communication
 from ranksight.model.application.exchanged import Exchanged, Replay
 from ranksight.model.application.network import Network
 from ranksight.model.messages.message_model import Messages
-from ranksight.model.messages.schedule import dealt_out, drawn, schedule
+from ranksight.model.messages.schedule import Schedule, dealt_out, drawn, schedule
+from ranksight.model.messages.table import MessageTable
 from ranksight.model.quantity import Quantity
 
 CHANCE = 0.1
@@ -32,6 +33,55 @@ DRAWS = 4
 """Ways in which ranks are dealt out more work that are replayed, where it goes by chance."""
 MOST_MESSAGES = 1 << 26
 """Ranks times ranks times calls of a step up to which a program is replayed for a prediction."""
+
+
+REMEMBERED = 128
+"""Replays that a model's messages remember."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """A replay that is asked for: verbs and pages ask the same several times."""
+
+    network: str
+    configuration: tuple[tuple[str, float], ...]
+    mean: str  # seconds that a rank computes, to nine digits: sums in another order are the same
+    draw: int = 0
+
+    @classmethod
+    def of(cls, network: Network, table: MessageTable, mean: float, draw: int = 0) -> Question:
+        """The question of a table's replay on a network."""
+        return cls(repr(network), tuple(table.configuration.items()), f"{mean:.9g}", draw)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What is remembered of a replay."""
+
+    time: float  # seconds of the whole program
+    communication: float  # seconds that a rank does not compute, mean over ranks
+    wires: list[list[Array]]  # of :attr:`Laid.wires`
+
+
+def settled(messages: Messages, network: Network, question: Question, made: Schedule) -> Laid:
+    """The program on the network where messages share links, from what is remembered."""
+    laid = Laid(made.program, network.fabric())
+    known = messages.replays.get(question)
+    return laid.settled(network.choice()) if known is None else laid.sharing(known.wires)
+
+
+def _answer(messages: Messages, network: Network, table: MessageTable, mean: float, draw: int) -> Answer:
+    """What replay gives where ranks compute `mean` seconds on average."""
+    question = Question.of(network, table, mean, draw)
+    if question not in messages.replays:
+        made = schedule(messages, table, dealt_out(messages.order, table.ranks, mean, draw))
+        laid = settled(messages, network, question, made)
+        ran = laid.replay(network.choice(), tracked=False)
+        while len(messages.replays) >= REMEMBERED:
+            del messages.replays[next(iter(messages.replays))]
+        each = ran.time * made.times, float(ran.communication.mean()) * made.times
+        messages.replays[question] = Answer(*each, laid.wires)
+    return messages.replays[question]  # type: ignore[no-any-return]
 
 
 def replayed_seconds(messages: Messages, network: Network, points: Array, computing: Array) -> tuple[Array, Array]:
@@ -44,7 +94,6 @@ def replayed_seconds(messages: Messages, network: Network, points: Array, comput
     seconds, deviation = np.full((2, len(points)), np.nan), np.zeros((2, len(points)))
     if messages.order is None:
         return seconds, deviation
-    fabric, choice = network.fabric(), network.choice()
     for k, (point, mean) in enumerate(zip(points, computing.tolist(), strict=True)):
         try:
             table = messages.predict(point)
@@ -52,10 +101,9 @@ def replayed_seconds(messages: Messages, network: Network, points: Array, comput
                 continue
             by_draw = np.empty((2, DRAWS if drawn(messages.order, table.ranks) else 1))
             for draw in range(by_draw.shape[1]):
-                each = dealt_out(messages.order, table.ranks, mean, draw)
-                made = schedule(messages, table, each)
-                ran = replay(made.program, fabric, choice)
-                by_draw[:, draw] = ran.time * made.times - each.max(), ran.communication.mean() * made.times
+                answer = _answer(messages, network, table, mean, draw)
+                slowest = dealt_out(messages.order, table.ranks, mean, draw).max()
+                by_draw[:, draw] = answer.time - slowest, answer.communication
         except RanksightError:
             continue  # a table that is not predicted there, or an order that does not hold
         by_draw = np.maximum(by_draw, 0.0)

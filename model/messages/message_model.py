@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -36,6 +38,11 @@ class Messages(Stored):
     trained: Array  # (m, 2): smallest and largest value traced of each parameter
     stated: Stated = NOTHING_STATED  # how volumes go on beyond these, as the user knows it
     order: Order | None = None  # of the calls of a step, where an event trace shows it
+
+    @cached_property
+    def replays(self) -> dict[object, Any]:
+        """What replays of them gave, by what was asked (:mod:`ranksight.model.application.replayed`)."""
+        return {}
 
     @property
     def parameters(self) -> tuple[str, ...]:

@@ -44,9 +44,13 @@ def times_of_volumes(
     """Seconds of every kernel's operation on the rank whose messages take longest, for each table with its volume.
 
     Operations whose time is not known, or is counted with another, are left out; an operation is priced once for all.
+    Raises InputError where the network's shape cannot hold the ranks of a table.
+
     `asked`: volumes ("bytes", "low", "high") of a row. `choice`: of collective algorithms; see
     :func:`ranksight.comm.costs.cost.cost`.
     """
+    for ranks in {table.ranks for table, _ in asked} if fabric.topology is not None else ():
+        fabric.topology.holds(int(fabric.nodes(ranks)), f"a job of {ranks:,} ranks")
     joined = {id(table): _scatters_joined(table) for table, _ in asked}
     each = [(joined[id(table)], volume) for table, volume in asked]
     collectives = _collectives(each, fabric, choice)

@@ -14,11 +14,13 @@ import pandas as pd
 import pytest
 
 from ranksight.analysis.diagnosis.critical import path_shares
-from ranksight.analysis.diagnosis.network import diagnose_network
+from ranksight.analysis.diagnosis.network import diagnose_network, prepared
 from ranksight.cli.main import main
 from ranksight.comm.costs.fabric import Fabric
 from ranksight.comm.network import NetworkParameters, Piecewise
 from ranksight.comm.replay.laid import replay
+from ranksight.comm.replay.settling import Settling
+from ranksight.comm.topology.shape import Topology
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import Experiment, Run
 from ranksight.model.application.replayed import replayed_seconds
@@ -27,6 +29,7 @@ from ranksight.model.messages.fit_messages import fit_messages
 from ranksight.model.messages.message_model import Messages
 from ranksight.model.messages.schedule import dealt_out, schedule
 from ranksight.model.messages.table import MessageTable, Row, typical_row
+from ranksight.model.messages.times import priced_on
 from ranksight.platforms import load
 from ranksight.reports.html.context import Context
 from ranksight.reports.html.page import render
@@ -282,6 +285,23 @@ def test_the_critical_path_is_all_of_the_time_at_every_number_of_ranks(model):
     )
 
 
+def test_what_was_replayed_is_not_settled_again(model, monkeypatch):
+    messages, network = model[0].equation.communication.messages, model[0].equation.network
+    point, work = np.array([[48.0]]), np.array([STEPS * WORK])
+    first, _ = replayed_seconds(messages, network, point, work)
+
+    def settle(_: object) -> None:
+        raise AssertionError("settled again")
+
+    monkeypatch.setattr(Settling, "settle", settle)
+    again, _ = replayed_seconds(messages, network, point, work)
+    assert again == pytest.approx(first)
+    found = prepared(model[0], point[0], mean=float(work[0]))
+    assert found.replayed.communication.mean() * found.made.times == pytest.approx(first[1, 0])
+    with pytest.raises(AssertionError, match="settled again"):  # another question
+        replayed_seconds(messages, network, point, 2 * work)
+
+
 def test_the_report_asks_for_no_more_ranks_than_the_network_holds(model):
     """16 ranks were measured, and 16 times as many do not fit."""
     shown = sweep(model[0])
@@ -323,6 +343,19 @@ def test_held_out_runs_weigh_replay_against_prices(tmp_path):
 def test_more_ranks_than_the_network_holds_are_refused(model):
     with pytest.raises(InputError, match="holds 64 nodes"):
         diagnose_network(model[0], np.array([128.0]))
+
+
+def test_messages_whose_partners_are_not_known_need_the_nodes_too():
+    shape = Topology("fat tree", (8, 64), 1e9, ((1.0, 1.0),))
+    fabric = Fabric(None, NetworkParameters.linear(LATENCY, G), 1, topology=shape)
+
+    def priced(ranks: int) -> list[dict[tuple[str, str], float]]:
+        table = MessageTable({"ranks": float(ranks)}, ranks, (typical_row("halo", "Isend", ranks, 6, 6e4),))
+        return priced_on([(table, "bytes")], fabric, "openmpi-5.0")
+
+    assert priced(64)[0]["halo", "Isend"] > 0
+    with pytest.raises(InputError, match="holds 64 nodes, a job of 128 ranks needs 128"):
+        priced(128)
 
 
 def test_work_that_is_dealt_out_by_chance_widens_the_prediction(model):

@@ -347,6 +347,22 @@ def test_more_latency_of_a_program_that_is_laid_out_is_a_slower_network():
     assert slow.time - laid.replay("openmpi-5.0").time == pytest.approx(3 * (3 + 3) * more)
 
 
+@pytest.mark.parametrize("change", [{"overhead": 2e-7}, {"bandwidth": 2.0}])
+@pytest.mark.parametrize("taper", [1.0, 4.0])
+def test_other_links_of_a_program_that_is_laid_out_are_shared_as_before(taper, change):
+    """Where all ranks send at once who shares what does not depend on the links' speed."""
+    shape = Topology("fat tree", (4, 8), 1 / G, ((taper, taper),))
+    over = Piecewise((0,), (3e-7,), (0.0,))
+    link = NetworkParameters.linear(LATENCY, G, send_overhead=over, receive_overhead=over)
+    fabric = Fabric(None, link, 1, topology=shape)
+    rank = np.arange(8)
+    calls = tuple(Call(what, "k", channel=0) for what in ("post", "send", "receive"))
+    program = Program(8, calls, (Channel(rank, (rank + 4) % 8, np.full(8, 1e5)),), 3)
+    laid, other = Laid(program, fabric).settled("openmpi-5.0"), slower(fabric, **change)
+    assert laid.replay("openmpi-5.0").time == pytest.approx(3 * (LATENCY + taper * 1e5 * G), rel=1e-6)
+    assert laid.on(other).replay("openmpi-5.0").time == pytest.approx(replay(program, other).time, rel=1e-6)
+
+
 def test_bytes_that_come_later_over_switches_take_what_others_left():
     """The adapter of the sender is busy from the first byte to the last: two messages take twice the time of one."""
     size, extra = 1e5, 1e-5

@@ -113,6 +113,14 @@ def test_messages_apart_in_time_do_not_share():
     assert seconds == pytest.approx([1.5, 1.75, 1.5, 1.75])
 
 
+def test_messages_that_begin_as_others_end_have_the_link_alone():
+    """Also where rounding has them begin a moment before, and where a link takes more of them than their bytes."""
+    routes = Routes(np.arange(4), np.array([0, 0, 1, 1]), np.array([1.0, 2.0]), np.array([1.0, 1.0, 4.0, 4.0]))
+    begin = 0.1 + np.array([0.0, 1.0 - 1e-12, 0.0, 2.0 - 1e-12])
+    seconds = shared_seconds(routes, np.ones(4), np.full(4, 1.0), begin)
+    assert seconds == pytest.approx([1.0, 1.0, 2.0, 2.0], rel=1e-9)
+
+
 def test_a_small_change_of_when_messages_begin_changes_their_times_as_little():
     routes = Routes(np.arange(40), np.zeros(40, dtype=np.int64), np.array([1.0]))
     begin = np.random.default_rng(3).uniform(0, 20, 40)
