@@ -68,10 +68,10 @@ def cycles_there(cpi: Array, factor: Factor) -> tuple[Array, Array]:
     usual = np.full(cpi.shape, -log(factor.value))
     if factor.widths is None:
         return usual, np.full(cpi.shape, factor.spread)
-    here, there = factor.widths
+    width, other_width = factor.widths
     cpi = np.where(known, cpi, 1.0)
-    issuing = np.minimum(1 / here, cpi)
-    least = issuing * here / there
+    issuing = np.minimum(1 / width, cpi)
+    least = issuing * width / other_width
     value = np.maximum(cpi / factor.value, least) if factor.published else cpi - issuing + least
     deviation = factor.spread if factor.published else spread("width")
     return np.where(known, np.log(value / cpi), usual), np.where(known, deviation, factor.spread)

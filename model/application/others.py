@@ -144,7 +144,8 @@ class Others(Part):
     jobs: float = 0.0  # standard deviation of its logarithm from job to job, beyond that of its function
     domains: Domains = NOT_DESCRIBED  # how ranks fill nodes, where that is known
     begins: tuple[float, ...] = ()  # nodes from which on it may grow
-    alone: float = np.nan  # standard error, as a share of everything else, of none on one rank; NaN where there is some
+    lone_error: float = np.nan
+    """Standard error, as a share of everything else, of none on one rank; NaN where there is some."""
 
     def at(self, points: Array, total: Array, ranks: Array) -> Forecast:
         """T_others at `points` (k, m), one row; `total` (k,): what everything else takes. `ranks` (k,) fill nodes."""
@@ -157,8 +158,8 @@ class Others(Part):
         # Time that adds is positive, so that its logarithm is what is normal.
         time = self.times.at(places[:, : self.times.points.shape[1]])
         ends = time.wider(np.hypot(self.jobs, self._unseen(places))).interval(CENTRAL)
-        none = (ranks == 1) & np.isfinite(self.alone)
-        reach = TAIL * np.nan_to_num(self.alone * total)
+        none = (ranks == 1) & np.isfinite(self.lone_error)
+        reach = TAIL * np.nan_to_num(self.lone_error * total)
         value, low, high = (np.where(none, side * reach, end) for side, end in zip((0, -1, 1), ends, strict=True))
         return Forecast.settled(value, low, high)
 
@@ -232,14 +233,14 @@ def fit_others(
     lone = [series.parameters.index("ranks")] if ranked and not waiting else []
     lone += [len(series.parameters) + len(begins)] if ranked and domains else []
     several = (series.points[:, series.parameters.index("ranks")] > 1)[known] if ranked else np.ones(len(share), bool)
-    alone, used = np.nan, middle
+    lone_error, used = np.nan, middle
     if several.any() and not several.all() and (share <= noise)[~several].all():
         # What there is on several ranks alone is waiting for each other.
-        alone, used = float(noise[~several].max()) / SIGNIFICANT, middle.copy()
+        lone_error, used = float(noise[~several].max()) / SIGNIFICANT, middle.copy()
         used[np.flatnonzero(known)[~several]] = np.nan
-    if not waiting and (share > noise)[several | np.isnan(alone)].all():
+    if not waiting and (share > noise)[several | np.isnan(lone_error)].all():
         times = fit_sums(space, places, used[None], error[None], added, tuple(lone))
-        return Others(times, scatter, domains=domains, alone=alone)
+        return Others(times, scatter, domains=domains, lone_error=lone_error)
     space = _without_constant(space)
     if waiting:
         times = fit_sums(space, places, middle[None], error[None], added, tuple(lone))

@@ -81,24 +81,29 @@ class Begun:
                 begun._divide(at, some & one, some & ~one, known & sent, False)
         return begun
 
-    def apart(self, domains: Domains) -> Begun:
+    def with_lone(self, domains: Domains) -> Begun:
         """The same with series of times above zero that are another at one than at several of the one parameter."""
         x, which = self.points[:, 0], np.flatnonzero(self.axis < 0)
         if self.points.shape[1] > 1 or not len(which):
             return self
-        order, found = np.argsort(x), np.zeros(len(self.axis), dtype=bool)
+        order, changed = np.argsort(x), np.zeros(len(self.axis), dtype=bool)
         data = data_of(self.points, self.location.part(which)).ordered(order)
-        found[which] = first_apart(x[order], data, learned(), domains or None)
+        changed[which] = first_apart(x[order], data, learned(), domains or None)
         present, begun = self.location.repeats > 0, replace(self, axis=self.axis.copy())
-        begun._divide(0, present & (x == 1), present & (x != 1), found, False)
+        begun._divide(0, present & (x == 1), present & (x != 1), changed, False)
         return begun
 
     def _divide(self, at: int, below: Mask, beyond: Mask, known: Mask, ends: bool) -> None:
         """Note series (s,) all of whose values `below` (s, n) are below all `beyond` along a parameter."""
         x = self.points[:, at]
         last, first = np.where(below, x, -np.inf).max(axis=1), np.where(beyond, x, np.inf).min(axis=1)
-        found = known & below.any(axis=1) & beyond.any(axis=1) & (last < first) & (self.axis < 0)
-        self.axis[found], self.last[found], self.first[found], self.ends[found] = at, last[found], first[found], ends
+        divided = known & below.any(axis=1) & beyond.any(axis=1) & (last < first) & (self.axis < 0)
+        self.axis[divided], self.last[divided], self.first[divided], self.ends[divided] = (
+            at,
+            last[divided],
+            first[divided],
+            ends,
+        )
 
     @property
     def aside(self) -> Mask:
@@ -117,7 +122,7 @@ class Begun:
         location = self.location.part(rows)
         return Begun(self.points, location, self.axis[rows], self.last[rows], self.first[rows], self.ends[rows])
 
-    def both(self, fitted: Fitted, fit: Callable[[Index, Location], Fitted]) -> Fitted:
+    def on_both_sides(self, fitted: Fitted, fit: Callable[[Index, Location], Fitted]) -> Fitted:
         """The functions of all s series on both sides.
 
         `fitted`: of the values that are :attr:`answered`. `fit`: of some series by some of their values.
@@ -132,10 +137,12 @@ class Begun:
         below = [(begins, self._none(fitted, begins))] if len(begins) else []
         if len(lone):
             part = self.location.part(lone)
-            alone = fit(lone, replace(part, repeats=np.where(self.aside[lone], part.repeats, 0.0)))
+            of_one = fit(lone, replace(part, repeats=np.where(self.aside[lone], part.repeats, 0.0)))
             if self.points.shape[1] == 1:
-                alone = _constant(alone, np.arange(len(lone)), np.where(self.aside[lone], part.values, 0.0).max(axis=1))
-            below.append((lone, replace(alone, status=np.full(len(lone), forecast.OK))))
+                of_one = _constant(
+                    of_one, np.arange(len(lone)), np.where(self.aside[lone], part.values, 0.0).max(axis=1)
+                )
+            below.append((lone, replace(of_one, status=np.full(len(lone), forecast.OK))))
         if len(ends):
             rest = np.flatnonzero(~self.ends)
             below.append((ends, replace(pick(fitted, ends), below=())))
@@ -228,14 +235,14 @@ def changepoints(
 def first_apart(x: Array, data: Data, prevalence: Prevalence, domains: Domains | None = None) -> Mask:
     """Which series (s,) are another at one of what `x` (n,) counts, in ascending order, than at several: one rank, or
     one node, does not exchange what several do."""
-    apart = np.zeros(len(data.logs), dtype=bool)
+    separate = np.zeros(len(data.logs), dtype=bool)
     if len(x) <= EACH_SIDE or x[0] != 1 or np.isinf(data.noise[:, :2]).any():
-        return apart
+        return separate
     steep = np.flatnonzero(np.abs(data.logs[:, 1] - data.logs[:, 0]) > STEEP * np.log(x[1]))
     if len(steep):
         total = _evidence(x, data.part(steep), prevalence, domains)
-        apart[steep] = total(slice(1)) + total(slice(1, None)) + priors.ANOTHER_REGIME > total(slice(None))
-    return apart
+        separate[steep] = total(slice(1)) + total(slice(1, None)) + priors.ANOTHER_REGIME > total(slice(None))
+    return separate
 
 
 def _evidence(x: Array, data: Data, prevalence: Prevalence, domains: Domains | None) -> Callable[[slice], Array]:

@@ -102,12 +102,12 @@ def fit_series(
     if answered.any():
         parts = [np.flatnonzero(~answered), np.flatnonzero(answered)]
         times = series.select(parts[1])
-        begun = begun.part(parts[1]).apart(domains if series.parameters == ("ranks",) else NOT_DESCRIBED)
+        begun = begun.part(parts[1]).with_lone(domains if series.parameters == ("ranks",) else NOT_DESCRIBED)
 
         def fit(rows: Index, some: Location) -> Fitted:
             return fitted_by_process(times.select(rows), str(space), some, domains)
 
-        by_the_process = begun.both(fit(np.arange(len(times)), begun.answered), fit)
+        by_the_process = begun.on_both_sides(fit(np.arange(len(times)), begun.answered), fit)
         if answered.all():
             return by_the_process
         rest = fit_series(series.select(parts[0]), over_repetitions=over_repetitions, grid=grid)

@@ -65,43 +65,43 @@ class MessageCosts(Stored):
         scaled = np.where(real[..., None], design[:, None] / scale[..., None], 0.0)
         normal = scaled @ scaled.swapaxes(2, 3) + np.eye(3) * np.where(real, RIDGE, 1.0)[..., None]
         inverse = np.linalg.inv(normal)
-        found = (inverse @ scaled.sum(axis=3)[..., None])[..., 0]
-        left = known[:, None] - np.einsum("khq,khqn->khn", found, scaled)
+        costs = (inverse @ scaled.sum(axis=3)[..., None])[..., 0]
+        left = known[:, None] - np.einsum("khq,khqn->khn", costs, scaled)
         count, size = known.sum(axis=1)[:, None], real.sum(axis=2)
         before = np.hypot(np.nanmean(np.where(known, self.error, np.nan), axis=1), REPEATED)[:, None] ** 2
         square = (left**2).sum(axis=2) + ASSUMED * before
         freedom = count - size + ASSUMED
         score = -freedom / 2 * np.log(square) - size * np.log(count) / 2
-        usable = (found >= -RIDGE).all(axis=2) & (real == PARTS).all(axis=2) & (freedom > ASSUMED)
+        usable = (costs >= -RIDGE).all(axis=2) & (real == PARTS).all(axis=2) & (freedom > ASSUMED)
         score = np.where(usable, score, -np.inf)
         best = score.max(axis=1, keepdims=True)
         weight = np.exp(score - np.where(np.isfinite(best), best, 0.0))
         variance = square / np.maximum(freedom, 1.0)
         covariance = inverse * variance[..., None, None] / (scale[..., None] * scale[..., None, :])
-        found = np.maximum(found, 0.0) / scale
+        costs = np.maximum(costs, 0.0) / scale
         total = weight.sum(axis=1, keepdims=True)
-        return found, covariance, np.sqrt(variance), ratio(weight, total, 0.0)
+        return costs, covariance, np.sqrt(variance), ratio(weight, total, 0.0)
 
     def at(self, points: Array, messages: Quantity, sent: Quantity) -> Quantity:
         """Logarithms of seconds (K, k) at `points` (k, m), where kernels send so many messages and bytes, (K, k) each;
         the cost may turn beyond the runs, as all laws may."""
-        found, covariance, scatter, weight = self._fitted
+        costs, covariance, scatter, weight = self._fitted
         counts = [np.exp(np.where(np.isfinite(each.centre), each.centre, -np.inf)) for each in (messages, sent)]
         parts = np.stack([np.ones_like(counts[0]), *counts], axis=1)
-        spent = found[..., None] * parts[:, None]
+        spent = costs[..., None] * parts[:, None]
         time = spent.sum(axis=2)
-        there = np.einsum("hq,hr->hqr", PARTS, PARTS)
-        unsure = np.einsum("kqi,khqr,kri->khi", parts, covariance * there, parts)
+        used_both = np.einsum("hq,hr->hqr", PARTS, PARTS)
+        unsure = np.einsum("kqi,khqr,kri->khi", parts, covariance * used_both, parts)
         spread = np.hypot(np.sqrt(ratio(np.maximum(unsure, 0.0), time**2, 0.0)), scatter[..., None])
         used = np.broadcast_to(weight[..., None], time.shape) * (time > 0)
         each = (used, log(time), spread, np.full(time.shape, NORMAL))
         straight = Components(*(np.moveaxis(part, 1, 0) for part in each))
         logs, runs = np.log(points), np.log(self.points)
         nearest = np.square(logs[:, None] - runs).sum(axis=2).argmin(axis=1)
-        then = np.concatenate([np.ones((len(found), 1, len(points))), self.sent[..., nearest]], axis=1)
-        near = np.moveaxis(log((found[..., None] * then[:, None]).sum(axis=2)), 1, 0)
-        turn, apart = learned().turn, np.sqrt((weight * scatter**2).sum(axis=1))
-        widened = turned(straight, near, beyond(logs, runs), turn.probability(apart), turn)
+        then = np.concatenate([np.ones((len(costs), 1, len(points))), self.sent[..., nearest]], axis=1)
+        near = np.moveaxis(log((costs[..., None] * then[:, None]).sum(axis=2)), 1, 0)
+        turn, scattered = learned().turn, np.sqrt((weight * scatter**2).sum(axis=1))
+        widened = turned(straight, near, beyond(logs, runs), turn.probability(scattered), turn)
         # Messages and their bytes are more or fewer together.
         share = [(weight[..., None] * ratio(spent[:, :, q], time, 0.0)).sum(axis=1) for q in (1, 2)]
         down, up = (

@@ -184,10 +184,10 @@ def _cpi(law: Counted) -> Array:
 
 def _threads(origin: Platform, target: Platform) -> tuple[Assumed, ...]:
     """That a rank has a core, where cores there have another number of hardware threads."""
-    here, there = (each.layout.threads_per_core for each in (origin, target))
-    if here == there:
+    ours, theirs = (each.layout.threads_per_core for each in (origin, target))
+    if ours == theirs:
         return ()
-    return (Assumed("ranks a core", 1.0, 0.0, f"{there} hardware threads a core there, {here} on {origin.name}"),)
+    return (Assumed("ranks a core", 1.0, 0.0, f"{theirs} hardware threads a core there, {ours} on {origin.name}"),)
 
 
 def _of_times_alone() -> Assumed:

@@ -49,8 +49,10 @@ def times_of_volumes(
     `asked`: volumes ("bytes", "low", "high") of a row. `choice`: of collective algorithms; see
     :func:`ranksight.comm.costs.cost.cost`.
     """
-    for ranks in {table.ranks for table, _ in asked} if fabric.topology is not None else ():
-        fabric.topology.holds(int(fabric.nodes(ranks)), f"a job of {ranks:,} ranks")
+    shape = fabric.topology
+    if shape is not None:
+        for ranks in {table.ranks for table, _ in asked}:
+            shape.holds(int(fabric.nodes(ranks)), f"a job of {ranks:,} ranks")
     joined = {id(table): _scatters_joined(table) for table, _ in asked}
     each = [(joined[id(table)], volume) for table, volume in asked]
     collectives = _collectives(each, fabric, choice)
