@@ -34,8 +34,9 @@ class Evidence:
     missing: list[str] = field(default_factory=list)
 
     def state(self, where: str, section: Layout, text: str) -> None:
-        """Give all values of a section one source."""
-        self.sources.update({f"{where}.{item.name}": Source(text) for item in fields(section)})
+        """Give all values that a section has one source."""
+        stated = (item.name for item in fields(section) if getattr(section, item.name) is not None)
+        self.sources.update({f"{where}.{name}": Source(text) for name in stated})
 
     def measured(self, key: str, text: str, estimate: bool = False) -> None:
         """Record how a value was measured."""
