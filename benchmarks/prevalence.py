@@ -29,9 +29,19 @@ from benchmarks.turns import Ahead, made_up, turn_of
 from ranksight.model.process.compare import SMOOTHING
 from ranksight.model.process.covariance import Turn
 from ranksight.model.process.fit_process import data_of, fit_process
-from ranksight.model.process.means import along_one, divided, of_free_power, text_of
 from ranksight.model.process.posterior import turned
-from ranksight.model.process.prevalence import FILE, POWER, SCATTERED, Prevalence, unlearned, written
+from ranksight.model.process.prevalence import (
+    FILE,
+    POWER,
+    SCATTERED,
+    Prevalence,
+    along_one,
+    divided,
+    of_free_power,
+    text_of,
+    unlearned,
+    written,
+)
 from ranksight.model.process.solve import KINDS, evidence, smoothed
 from ranksight.model.search.terms import values
 from ranksight.model.series.domains import Domains

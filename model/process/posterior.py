@@ -11,7 +11,7 @@ import numpy as np
 from ranksight.core.arrays import Array, Index
 from ranksight.model.plaindata import Stored
 from ranksight.model.process.covariance import PARTS, Turn, beyond, smooth, unseen, variance, within
-from ranksight.model.process.means import coordinates
+from ranksight.model.process.prevalence import coordinates
 from ranksight.model.process.solve import KINDS, Data, Solved, columns, efolds, inverse, refined
 from ranksight.model.search.terms import values
 from ranksight.model.series.domains import Domains
@@ -36,7 +36,7 @@ class Process(Stored):
     noise: Array  # (p, n): their variances, without scatter between jobs; infinite, stored as NaN, where there is none
     centre: Array  # (p, n): where hypotheses were compared (:func:`ranksight.model.process.solve.smoothed`)
     scatter: Array  # (p,): variance of one repetition's logarithm
-    terms: Array  # (t, m, 3): of :func:`ranksight.model.process.means.coordinates`
+    terms: Array  # (t, m, 3): of :func:`ranksight.model.process.prevalence.coordinates`
     members: Index  # (p, c, q): terms of each mean; -1 pads
     scales: Array  # (p, c, 4): of the parts of its covariance (:data:`ranksight.model.process.covariance.PARTS`)
     kind: Index  # (p, c): what one run is (:data:`ranksight.model.process.solve.KINDS`)

@@ -25,8 +25,7 @@ from ranksight.core import special
 from ranksight.core.arrays import Array, Index, Mask
 from ranksight.model import priors
 from ranksight.model.process.compare import SMOOTHING, USUAL, Hypotheses, Odd, at_best, solved_best, under_all
-from ranksight.model.process.means import FALLING, RISING
-from ranksight.model.process.prevalence import SCATTERED, Prevalence
+from ranksight.model.process.prevalence import FALLING, RISING, SCATTERED, Prevalence
 from ranksight.model.process.solve import Data, Equations, columns, inverse, smoothed
 from ranksight.model.search.crosswise import lines
 from ranksight.model.search.terms import ONE, Factor, values

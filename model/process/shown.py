@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ranksight.core.arrays import Array, Index
-from ranksight.model.process.means import along_one
 from ranksight.model.process.posterior import Process
+from ranksight.model.process.prevalence import along_one
 from ranksight.model.search.terms import LEVELLING, LEVELS, ONE, growth, values
 
 BEYOND = 16.0

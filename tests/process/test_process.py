@@ -12,8 +12,7 @@ from ranksight.model.fitting.fit_series import fit_series
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.process import covariance, solve
 from ranksight.model.process.fit_process import data_of, fit_process
-from ranksight.model.process.means import along_one, text_of
-from ranksight.model.process.prevalence import Prevalence, learned, unlearned
+from ranksight.model.process.prevalence import Prevalence, along_one, learned, text_of, unlearned
 from ranksight.model.search.terms import values
 from ranksight.model.series.domains import Domains
 from ranksight.model.series.noise import locate
