@@ -19,10 +19,10 @@ from ranksight.core.errors import InputError, ToolError, nearest
 from ranksight.core.experiment import WHOLE, Experiment
 from ranksight.core.metrics import metric as described
 from ranksight.core.names import call_path, cell, printable
-from ranksight.core.units import format_factor, format_si, in_full, in_words
+from ranksight.core.units import format_si, in_full, in_words
 from ranksight.model.series.reducing import Series, series_from_experiment
 from ranksight.reports.formula import latex
-from ranksight.reports.functions import CLOSE, TIMES, functions
+from ranksight.reports.functions import CLOSE, far, functions
 from ranksight.reports.pasted import latex_text
 
 if TYPE_CHECKING:
@@ -315,8 +315,8 @@ def _identifier(text: str) -> str:
 
 def _apart(difference: float) -> str:
     """How far a function is from what predict answers, in LaTeX; empty where it is close."""
-    far = f"{100 * difference:.0f}\\,\\%" if difference < TIMES else f"a factor of {format_factor(1 + difference)}"
-    return f" (up to {far} from predict)" if difference > CLOSE else ""
+    written = far(difference).replace("%", r"\,\%")
+    return f" (up to {written} from predict)" if difference > CLOSE else ""
 
 
 def latex_table(what: Exported) -> str:

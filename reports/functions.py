@@ -58,9 +58,8 @@ def functions(model: Model, chosen: Sequence[int] | None = None) -> list[dict[st
     difference, by_laws = fitted.difference, _from_laws(model, which)
     for i in which:
         if (apart := max(difference[i], by_laws.get(i, 0.0))) > CLOSE:
-            far = f"{apart:.0%}" if apart < TIMES else f"a factor of {format_factor(1 + apart)}"
             why = ", which weighs other laws" if i in by_laws and by_laws[i] > max(difference[i], CLOSE) else ""
-            notes[i] = "; ".join(filter(None, (notes.get(i), f"up to {far} from what predict answers{why}")))
+            notes[i] = "; ".join(filter(None, (notes.get(i), f"up to {far(apart)} from what predict answers{why}")))
         if fitted.samples[i] < MANY:
             number = max(float(fitted.samples[i]), HALF)
             samples_text = f"about {number:.2g} samples a configuration, known to {number**-0.5:.0%}"
@@ -88,6 +87,11 @@ def functions(model: Model, chosen: Sequence[int] | None = None) -> list[dict[st
             }
         )
     return rows
+
+
+def far(difference: float) -> str:
+    """A relative difference, as a share or, from :data:`TIMES` on, as a factor."""
+    return f"{difference:.0%}" if difference < TIMES else f"a factor of {format_factor(1 + difference)}"
 
 
 def _from_laws(model: Model, which: Iterable[int]) -> dict[int, float]:

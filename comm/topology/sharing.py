@@ -130,7 +130,7 @@ def _flow(routes: Routes, volume: Array, limit: Array, begin: Array, part: Array
         bounded = np.isfinite(rate)
         left[at] -= np.where(fresh[at] & bounded, np.where(bounded, rate, 0.0) * (now - starts[at]), 0.0)
         fresh[at] = False
-        # What nothing bounds has arrived when it began.
+        # A message without a limit takes no time.
         lasts = np.where(bounded, left[at] / rate, starts[at] - now)
         longest = max(longest, float((now + lasts - starts[at]).max()))
         step = max(float(lasts.min()) * (1 + NEAR), TOGETHER * longest)

@@ -222,7 +222,8 @@ def fit_others(
     if not (series.points > 0).all():
         return None
     ranked = "ranks" in series.parameters
-    nodes = _nodes(domains, series.points[:, series.parameters.index("ranks")]) if ranked else np.ones(len(rest))
+    ranks = series.points[:, series.parameters.index("ranks")] if ranked else np.full(len(rest), np.inf)
+    nodes = _nodes(domains, ranks) if ranked else np.ones(len(rest))
     # Starts on further nodes go on while those before them are at work: they may show from any number of nodes on
     # beyond which two were run.
     begins = tuple(np.unique(nodes)[1:-2].tolist()) if waiting else ()
@@ -232,7 +233,7 @@ def fit_others(
     # One rank waits for nobody, and one node for no other.
     lone = [series.parameters.index("ranks")] if ranked and not waiting else []
     lone += [len(series.parameters) + len(begins)] if ranked and domains else []
-    several = (series.points[:, series.parameters.index("ranks")] > 1)[known] if ranked else np.ones(len(share), bool)
+    several = (ranks > 1)[known]
     lone_error, used = np.nan, middle
     if several.any() and not several.all() and (share <= noise)[~several].all():
         # What there is on several ranks alone is waiting for each other.

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -30,7 +31,7 @@ from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.fitting.joining import join, pick
 from ranksight.model.fitting.printed import Below
 from ranksight.model.process.compare import SMOOTHING
-from ranksight.model.process.fit_process import data_of
+from ranksight.model.process.fit_process import unsmoothed
 from ranksight.model.process.prevalence import Prevalence, learned
 from ranksight.model.process.solve import Data, evidence, smoothed
 from ranksight.model.series.computation import RANKS
@@ -84,12 +85,15 @@ class Begun:
     def with_lone(self, domains: Domains) -> Begun:
         """The same with series of times above zero that are another at one than at several of the one parameter."""
         x, which = self.points[:, 0], np.flatnonzero(self.axis < 0)
-        if self.points.shape[1] > 1 or not len(which):
+        if self.points.shape[1] > 1 or not len(which) or not (x == 1).any():
             return self
         order, changed = np.argsort(x), np.zeros(len(self.axis), dtype=bool)
-        data = data_of(self.points, self.location.part(which)).ordered(order)
+        data = unsmoothed(self.points, self.location.part(which)).ordered(order)
         changed[which] = first_apart(x[order], data, learned(), domains or None)
-        present, begun = self.location.repeats > 0, replace(self, axis=self.axis.copy())
+        if not changed.any():
+            return self
+        columns = {name: getattr(self, name).copy() for name in ("axis", "last", "first", "ends")}
+        present, begun = self.location.repeats > 0, replace(self, **columns)
         begun._divide(0, present & (x == 1), present & (x != 1), changed, False)
         return begun
 
@@ -97,22 +101,17 @@ class Begun:
         """Note series (s,) all of whose values `below` (s, n) are below all `beyond` along a parameter."""
         x = self.points[:, at]
         last, first = np.where(below, x, -np.inf).max(axis=1), np.where(beyond, x, np.inf).min(axis=1)
-        divided = known & below.any(axis=1) & beyond.any(axis=1) & (last < first) & (self.axis < 0)
-        self.axis[divided], self.last[divided], self.first[divided], self.ends[divided] = (
-            at,
-            last[divided],
-            first[divided],
-            ends,
-        )
+        rows = known & below.any(axis=1) & beyond.any(axis=1) & (last < first) & (self.axis < 0)
+        self.axis[rows], self.last[rows], self.first[rows], self.ends[rows] = at, last[rows], first[rows], ends
 
-    @property
+    @cached_property
     def aside(self) -> Mask:
         """Values that are not of the regime that the process answers, (s, n)."""
         x = self.points.T[self.axis]
         below = np.where(self.ends[:, None], x >= self.first[:, None], x <= self.last[:, None])
         return np.asarray((self.axis >= 0)[:, None] & below)
 
-    @property
+    @cached_property
     def answered(self) -> Location:
         """The values of the regime that the process answers."""
         return replace(self.location, repeats=np.where(self.aside, 0.0, self.location.repeats))
@@ -139,9 +138,8 @@ class Begun:
             part = self.location.part(lone)
             of_one = fit(lone, replace(part, repeats=np.where(self.aside[lone], part.repeats, 0.0)))
             if self.points.shape[1] == 1:
-                of_one = _constant(
-                    of_one, np.arange(len(lone)), np.where(self.aside[lone], part.values, 0.0).max(axis=1)
-                )
+                values = np.where(self.aside[lone], part.values, 0.0).max(axis=1)
+                of_one = _constant(of_one, np.arange(len(lone)), values)
             below.append((lone, replace(of_one, status=np.full(len(lone), forecast.OK))))
         if len(ends):
             rest = np.flatnonzero(~self.ends)
@@ -236,9 +234,10 @@ def first_apart(x: Array, data: Data, prevalence: Prevalence, domains: Domains |
     """Which series (s,) are another at one of what `x` (n,) counts, in ascending order, than at several: one rank, or
     one node, does not exchange what several do."""
     separate = np.zeros(len(data.logs), dtype=bool)
-    if len(x) <= EACH_SIDE or x[0] != 1 or np.isinf(data.noise[:, :2]).any():
+    if len(x) <= EACH_SIDE or x[0] != 1:
         return separate
-    steep = np.flatnonzero(np.abs(data.logs[:, 1] - data.logs[:, 0]) > STEEP * np.log(x[1]))
+    known = ~np.isinf(data.noise[:, :2]).any(axis=1)
+    steep = np.flatnonzero(known & (np.abs(data.logs[:, 1] - data.logs[:, 0]) > STEEP * np.log(x[1])))
     if len(steep):
         total = _evidence(x, data.part(steep), prevalence, domains)
         separate[steep] = total(slice(1)) + total(slice(1, None)) + priors.ANOTHER_REGIME > total(slice(None))

@@ -180,8 +180,9 @@ class Fitted(Printed):
             (last, first), above = part.between.T[..., None], rows_of(answer, part.rows)
             unknown = (x > last) & (x < first)
             answer = choose(answer, other, part.rows, x < part.at[:, None])
-            either = open_to(open_to(rows_of(answer, part.rows), above, unknown), other, unknown)
-            answer = choose(answer, either, part.rows, unknown)
+            if unknown.any():
+                either = open_to(open_to(rows_of(answer, part.rows), above, unknown), other, unknown)
+                answer = choose(answer, either, part.rows, unknown)
         return answer
 
     @property

@@ -17,7 +17,7 @@ from ranksight.model.fitting.changes import FEWEST, LOOKED_FOR, changepoints, no
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.fitting.joining import stacked
 from ranksight.model.fitting.printed import Below
-from ranksight.model.process.fit_process import data_of, fit_process
+from ranksight.model.process.fit_process import fit_process, unsmoothed
 from ranksight.model.process.posterior import Process
 from ranksight.model.process.prevalence import learned
 from ranksight.model.process.several import CHOSEN
@@ -146,7 +146,7 @@ def fitted_by_process(series: Series, label: str, location: Location, domains: D
         return _fitted(series, label, location, domains)
     order = np.argsort(x)
     breaks = changepoints(
-        x[order], data_of(series.points, location).ordered(order), learned(), domains or None, messages
+        x[order], unsmoothed(series.points, location).ordered(order), learned(), domains or None, messages
     )
     rows = np.flatnonzero(~np.isnan(breaks))
     if not len(rows):

@@ -8,6 +8,7 @@ et al. 2013, sections 2 and 4).
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -87,11 +88,15 @@ class Printed(Keyed):
             return "none"
         # From the largest values on which a function begins.
         pieces = [self._formula(i)]
-        for part in self.below:
-            for at in np.flatnonzero(part.rows == i).tolist():
-                pieces[-1] += f" above {self.parameters[part.axis[at]]} = {part.at[at]:.4g}"
-                pieces.append(part.fitted.formula(at))
+        for part, at in self._changes(i):
+            pieces[-1] += f" above {self.parameters[part.axis[at]]} = {part.at[at]:.4g}"
+            pieces.append(part.fitted.formula(at))
         return ", ".join(pieces) + " below" * (len(pieces) > 1)
+
+    def _changes(self, i: int) -> Iterator[tuple[Below[Any], int]]:
+        """Where series `i` changes: what is below, and its place there."""
+        for part in self.below:
+            yield from ((part, at) for at in np.flatnonzero(part.rows == i).tolist())
 
     def _formula(self, i: int) -> str:
         text = ""
@@ -109,9 +114,8 @@ class Printed(Keyed):
         one = np.eye(len(self.parameters))
         ends = np.concatenate([0 * one[:1], 0 * one[:1] + 1, one, 1 - one])
         low, high = self.trained[i].T.copy()
-        for part in self.below:
-            for at in np.flatnonzero(part.rows == i).tolist():
-                low[part.axis[at]] = max(low[part.axis[at]], part.between[at, 1])
+        for part, at in self._changes(i):
+            low[part.axis[at]] = max(low[part.axis[at]], part.between[at, 1])
         with np.errstate(invalid="ignore", over="ignore"):
             size = np.abs(coefficients[:, None] * values(terms, np.where(ends > 0, high, low)))
         rest = size <= ROUNDING * np.fmax.reduce(size, axis=0)

@@ -29,12 +29,17 @@ Kept = tuple[Index, Array, Index, Index, Array, Array]
 
 def data_of(points: Array, location: Location) -> Data:
     """Located values (s, n) at `points` (n, d) as the process sees them; all of them positive."""
+    return smoothed(unsmoothed(points, location), SMOOTHING)
+
+
+def unsmoothed(points: Array, location: Location) -> Data:
+    """:func:`data_of` about the values themselves."""
     present = location.repeats > 0
     sizes = np.where(present, location.values, 1.0)
     logs = np.log(sizes)
     scatter = np.where(np.isnan(location.variance), 0.0, location.variance)
     noise = scatter[:, None] * (location.scale / sizes) ** 2 / np.where(present, location.repeats, 1.0)
-    return smoothed(Data(efolds(points, points), logs, np.where(present, noise, np.inf), logs), SMOOTHING)
+    return Data(efolds(points, points), logs, np.where(present, noise, np.inf), logs)
 
 
 def fit_process(

@@ -100,7 +100,8 @@ class Functions(Stored):
 
     def _met(self, answer: Forecast, points: Array) -> Forecast:
         """The answers with counts that no function meets as they were counted, and open beyond the most ranks."""
-        if "ranks" in self.fitted.parameters:
+        # Where none is off, the functions need not be asked at the most ranks too.
+        if "ranks" in self.fitted.parameters and self.met.shifted.any():
             axis, index = self.fitted.parameters.index("ranks"), self.fitted.indices(self.met.keys)
             nearest = points.copy()
             nearest[:, axis] = np.fmin(points[:, axis], self.met.points[:, axis].max())

@@ -8,7 +8,7 @@ on is as open as the function's interval has it.
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -20,8 +20,8 @@ from ranksight.model.series.computation import EXCHANGED
 from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
 from ranksight.model.structure.improving import Key, Structure
-from ranksight.model.uncertainty.forecast import Forecast, judged_by_width
-from ranksight.model.uncertainty.rows import choose
+from ranksight.model.uncertainty.forecast import Forecast
+from ranksight.model.uncertainty.rows import choose, open_to
 
 CLOSE = 0.01
 """Relative difference up to which a function meets a count."""
@@ -38,6 +38,11 @@ class Met(Structure):
     values: Array  # (s, n): medians of repetitions; NaN where nothing was counted
     scatter: Array  # (s, n): relative standard deviations of a repetition
     last: Array  # (s,): messages and bytes over what functions say of them at the most ranks; 1 of other counts
+
+    @property
+    def shifted(self) -> Mask:
+        """Which counts (s,) are off their functions at the most ranks."""
+        return np.asarray(np.abs(np.log(self.last)) > CLOSE)
 
     def improved(self, answer: Forecast, fitted: Fitted, points: Array, exact: Collection[Key]) -> Forecast:
         """The counts at configurations that were measured."""
@@ -56,11 +61,8 @@ class Met(Structure):
         """
         part = self.last[:, None]
         staying, going = most.value * part, now.value * part
-        where = beyond & (np.abs(np.log(part)) > CLOSE)
-        lower = np.where(where, np.fmin(now.lower, np.fmin(staying, going)), now.lower)
-        upper = np.where(where, np.fmax(now.upper, np.fmax(staying, going)), now.upper)
-        status, reason = judged_by_width(np.where(where, ratio(upper, lower, np.inf), 1.0), now.status, now.reason)
-        return replace(now, lower=lower, upper=upper, status=status, reason=reason)
+        ends = Forecast.settled(now.value, np.fmin(staying, going), np.fmax(staying, going))
+        return open_to(now, ends, beyond & self.shifted[:, None])
 
     def _fits(self) -> bool:
         shape = (len(self.kernels), len(self.points))

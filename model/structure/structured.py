@@ -54,12 +54,12 @@ def structured(
     For `tables` and `everywhere` see :func:`ranksight.model.structure.neighbourfit.fit_neighbours`.
     """
     if not any(metric(name).kind == "requirement" for name in set(series.metrics)):
-        # Grids, blocks, loops and caches decide counts; times alone may begin late, or be of two levels.
+        # Grids, blocks, loops and caches decide counts; times alone may be of two levels.
         each = {name: value for name, value in settings.items() if name not in ("jobs", "dask")}
         return Functions(fitted, fit_levels(series, **each), stated=stated)
     whole = _structured(experiment, series, fitted, tables, stated, everywhere, **settings)
     known = _known(whole, series)
-    missed = np.min([_relative(each, series) for each in known], axis=0)
+    missed = _missed(known, series)
     answered = known[0]
     for law in known[1:]:
         answered = np.where(np.isnan(law), answered, law)
@@ -74,7 +74,7 @@ def structured(
         experiment, part, fit_varied(part, **settings), tables, NOTHING_STATED, everywhere, **settings
     )
     rows = np.array([series.rows[key] for key in iterations.keys], dtype=np.intp)
-    of_call = np.min([_relative(each, part) for each in _known(per_call, part)], axis=0)
+    of_call = _missed(_known(per_call, part), part)
     better = of_call < BETTER * np.maximum(missed[rows], EXACT)
     # Calls that nothing else follows may each do another thing, as those of levels do.
     counting = np.array([kernel for kernel, _ in iterations.counted], dtype=object)
@@ -97,10 +97,14 @@ def _known(functions: Functions, series: Series) -> list[Array]:
     return known
 
 
-def _relative(predicted: Array, series: Series) -> Array:
-    """Root mean square errors (s,) of what is predicted of series (s, n), relative to their means; infinite where
-    nothing is."""
+def _missed(known: list[Array], series: Series) -> Array:
+    """Relative errors (s,) of the best of what is known of each series, root mean square over its configurations."""
     values = reduce(series.values, "median", axis=2)
+    return np.asarray(np.min([_relative(each, values) for each in known], axis=0))
+
+
+def _relative(predicted: Array, values: Array) -> Array:
+    """Root mean square errors (s,) of values (s, n), relative to their means; infinite where nothing is predicted."""
     known = np.isfinite(values) & (values > 0)
     with np.errstate(divide="ignore", invalid="ignore"):
         square = np.where(known, (predicted / values - 1) ** 2, 0.0).sum(axis=1) / known.sum(axis=1)

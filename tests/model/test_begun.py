@@ -84,6 +84,18 @@ def test_two_values_show_how_it_goes_on(slope: float):
     assert ((said.lower[0, 2:] < true[1:]) & (true[1:] < said.upper[0, 2:])).all()
 
 
+def test_a_kernel_that_was_not_measured_on_one_rank_hides_no_change_of_others():
+    sent = np.where(RANKS > 1, 0.02 + 0.01 * np.log2(RANKS), 1e-6)
+    missing = np.where(RANKS > 1, 1 / RANKS, np.nan)
+    values = np.stack([sent, missing])[:, :, None] * np.exp(0.01 * np.random.default_rng(5).normal(size=(2, 7, 3)))
+    both = fit_series(Series(("ranks",), RANKS[:, None], values, ("exchange", "late"), ("time", "time")))
+    alone = fit_series(Series(("ranks",), RANKS[:, None], values[:1], ("exchange",), ("time",)))
+    assert "above ranks = 1, " in both.formula(0)
+    assert "above" not in both.formula(1)
+    far = np.array([[96.0]])
+    assert both.predict(far).value[0] == pytest.approx(alone.predict(far).value[0], rel=0.01)
+
+
 @pytest.mark.parametrize("kinds", [("messages", False), ("time", True)])
 def test_other_zeros_are_no_boundary(kinds: tuple[str, bool]):
     """Counts have laws of their own, and a zero may be a time that no sample fell on."""
