@@ -15,9 +15,10 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ranksight.comm.topology.shape import Topology
-from ranksight.core.arrays import Array, Mask
+from ranksight.core.arrays import Array, Index, Mask
 from ranksight.core.errors import InputError
 from ranksight.model.application.balance import Balance
 from ranksight.model.application.breakdown import Refined, Terms, terms_of
@@ -28,7 +29,7 @@ from ranksight.model.application.network import NO_NETWORK, Network
 from ranksight.model.application.node import NO_NODE, Node
 from ranksight.model.application.others import Others
 from ranksight.model.application.runs import NO_RUNS, Runs
-from ranksight.model.kernel_time.counted import Counted
+from ranksight.model.kernel_time.counted import COUNTS, Counted
 from ranksight.model.laws.law import BANDWIDTH, CACHE, CONSTANT_CPI, COUNTED, FUNCTION, MESSAGES
 from ranksight.model.laws.stacking import PRIOR, Weights
 from ranksight.model.laws.together import Laws, methods
@@ -44,6 +45,8 @@ from ranksight.model.structure.wholeunits import Share
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
 from ranksight.model.uncertainty.rows import choose, rows_of
+
+NEVER_LEFT = "all runs fit on one node, and what messages between nodes cost was not seen: measure {ranks} ranks"
 
 
 @dataclass(frozen=True)
@@ -151,16 +154,16 @@ class Application(Stored):
         uneven = np.ones(len(points)) if "time" in share.busiest else share.unevenness
         if not timed:
             return Refined(predicted, uneven)
-        self._leave(laws, points)
+        self._leave(laws, points, functions, timed)
         laws.leave_vague(self.weights)
         index = np.array(list(timed.values()), dtype=np.intp)
         near = functions.fitted.inside(points)[index]
         mixed, names, weights = laws.mixed(predicted, timed, self.weights, self.inside, near)
-        if self.sharing is not None and self.communication is None:
+        if self.communication is None:
             exchange = self.laws.by(MESSAGES)
             sending = {*PROGRAM, *(() if exchange is None else exchange.kernels)}
             at = [place for place, kernel in enumerate(timed) if kernel in sending]
-            mixed.status[at], mixed.reason[at] = self.sharing.without_far(points, mixed.status[at], mixed.reason[at])
+            mixed.status[at], mixed.reason[at] = self.without_far(points, mixed.status[at], mixed.reason[at])
         mixed = self.node.longer(mixed, points, functions.fitted.parameters)
         mixed = self.machine.near(mixed, tuple(timed), points)
         everywhere = np.ones(mixed.value.shape, dtype=bool)
@@ -183,16 +186,29 @@ class Application(Stored):
         }
         return Refined(predicted, uneven, by_law, terms, split, quantities)
 
-    def _leave(self, laws: Laws, points: Array) -> None:
+    def _leave(self, laws: Laws, points: Array, functions: Functions, timed: Mapping[str, int]) -> None:
         """Leave configurations of other memory domains, or with more ranks in one, to laws that know of bandwidth.
 
-        Runs that filled one domain show the ranks' share of it and of the work at once, which part further on.
+        Runs that filled one domain show the ranks' share of it and of the work at once, which part further on. Times
+        alone do not say which of them it is: a function of time that knows of domains has both, and stays.
         """
         further = np.zeros(len(points), dtype=bool) if self.counted is None else self.counted.where.spreads(points)
         shared = laws.having("shares")
         for law in self.shared:
             laws.leave(shared, law.crowded(points))
-        laws.leave(laws.having("counts"), further)
+        known = functions.fitted.of_domains
+        alone = {kernel for kernel, row in timed.items() if known[row]}
+        alone -= {kernel for kernel, name in functions.rows if name in COUNTS}
+        laws.leave(laws.having("counts"), further, alone)
+
+    def without_far(self, points: Array, status: Index, reason: NDArray[Any]) -> tuple[Index, NDArray[Any]]:
+        """Status and reason (..., k) of times with messages, insufficient on several nodes where runs left none."""
+        if self.counted is None:
+            return status, reason
+        where = self.counted.where
+        far = where.leaves(points) & (status == forecast.OK)
+        never = NEVER_LEFT.format(ranks=2 * where.domains.ranks_per_node)
+        return np.where(far, forecast.WIDE, status).astype(np.intp), np.where(far, never, reason)
 
     def asked(self, predicted: Forecast, functions: Functions, points: Array, share: Share) -> Asked:
         """What laws are asked for the kernels' times; parameters as of :meth:`refine`."""

@@ -69,8 +69,8 @@ def program_time(
     value, lower, upper = (end[None] for end in total.interval(CENTRAL))
     summed = whole.judged(replace(summed, form=form[None], value=value, lower=lower, upper=upper))
     between_nodes = messages is not None and "inter" in equation.network.table
-    if equation.sharing is not None and not between_nodes:
-        codes, reasons = equation.sharing.without_far(points, summed.status[0], summed.reason[0])
+    if not between_nodes:
+        codes, reasons = equation.without_far(points, summed.status[0], summed.reason[0])
         summed = replace(summed, status=codes[None], reason=reasons[None])
     return Breakdown(summed, kernels, each, slowest, refined.terms, others, exchanged, refined.taken)
 

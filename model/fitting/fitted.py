@@ -214,6 +214,14 @@ class Fitted(Printed):
             difference[process.rows] = process.difference
         return difference
 
+    @property
+    def of_domains(self) -> Mask:
+        """Series (s,) whose functions know which ranks share a memory domain."""
+        known = np.zeros(len(self), dtype=bool)
+        for process in self.processes:
+            known[process.rows] = process.domains is not None
+        return known
+
     @cached_property
     def _jobs(self) -> Array:
         return between_jobs(self.metrics) * np.minimum(self.pace, 1.0)

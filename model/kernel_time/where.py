@@ -28,6 +28,7 @@ class Where(Stored):
     """Of (ln work per rank, ln ranks in a domain, ln ranks) those that act, and ln ranks where the work per rank is
     stated: it acts on nothing, and few ranks show little of many."""
     alone: bool = False  # whether all runs were on one memory domain, with another number of ranks each
+    one_node: bool = False  # whether all runs were on one node
 
     def _fits(self) -> bool:
         return set() < set(self.columns) <= {0, 1, 2}
@@ -43,6 +44,10 @@ class Where(Stored):
     def spreads(self, points: Array) -> Mask:
         """Where ranks share several domains (k,), after runs on one alone."""
         return np.asarray((self.ranks(points) > self.active(points)) & self.alone)
+
+    def leaves(self, points: Array) -> Mask:
+        """Where ranks are on several nodes (k,), after runs on one alone."""
+        return np.asarray((self.domains.nodes(self.ranks(points)) > 1) & self.one_node)
 
     def every(self, points: Array, work_points: Array | None = None) -> Array:
         """All coordinates, (k, 3)."""
@@ -78,7 +83,8 @@ class Where(Stored):
         columns = tuple(columns_used) or (0,)
         ranks, active = where.ranks(series.points), where.active(series.points)
         one_domain = bool((ranks == active).all()) and len(np.unique(active)) > 1
-        return cls(series.parameters, where.work, domains, columns, one_domain)
+        one_node = bool((domains.nodes(ranks) <= 1).all())
+        return cls(series.parameters, where.work, domains, columns, one_domain, one_node)
 
 
 def occupancy(where: Where, points: Array) -> Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -56,14 +56,16 @@ class Laws:
                     if law != name:
                         self.laws[law] = replace(times, answers=times.answers & measured[:, None])
 
-    def leave(self, names: tuple[str, ...], where: Mask) -> None:
-        """Leave the configurations `where` (k,) to the laws `names`, for the kernels that these predict there."""
+    def leave(self, names: tuple[str, ...], where: Mask, but: Collection[str] = ()) -> None:
+        """Leave the configurations `where` (k,) to the laws `names`, for the kernels that these predict there, without
+        those in `but`."""
         for name in names:
             kernels, answers = self.laws[name].kernels, self.laws[name].answers & where
             for law, times in self.laws.items():
                 if law not in names:
                     rows = places(kernels, times.kernels)
-                    left = answers[rows] & (rows >= 0)[:, None]
+                    theirs = (rows >= 0) & np.array([kernel not in but for kernel in times.kernels], dtype=bool)
+                    left = answers[rows] & theirs[:, None]
                     self.laws[law] = replace(times, answers=times.answers & ~left)
 
     def leave_vague(self, weights: Weights) -> None:

@@ -12,10 +12,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ranksight.core import special
 from ranksight.core.arrays import Array, Index, Mask, log, log_ratio, ratio
@@ -38,7 +36,6 @@ from ranksight.model.uncertainty.departure import Departure
 WORK, READ, WRITTEN, READ_BY_RANKS = "work", "bytes_mem_read", "bytes_mem_written", "bytes_mem_read by ranks"
 """Series of :attr:`Sharing.counts`: the work, the bytes read (or all, where they were not separated) without what the
 occupancy of a domain does to them, the bytes written, and the bytes read as if it did nothing."""
-NEVER_LEFT = "all runs fit on one node, and what messages between nodes cost was not seen: measure {ranks} ranks"
 STEP = 1e-4
 """Step of the derivatives, relative."""
 
@@ -278,14 +275,6 @@ class Sharing(Stored):
     def inside(self, points: Array) -> Mask:
         """Which points lie in the measured range."""
         return np.asarray(((points >= self.trained[:, 0]) & (points <= self.trained[:, 1])).all(axis=1))
-
-    def without_far(self, points: Array, status: Index, reason: NDArray[Any]) -> tuple[Index, NDArray[Any]]:
-        """Status and reason (..., k) of times with messages, insufficient on several nodes where runs left none."""
-        ranks = in_cores(points, self._parameters)[:, self._column]
-        far = (self.domains.nodes(ranks) > 1) & (self.measured.nodes(self.trained[[self._column], 1]) <= 1)
-        far = far & (status == forecast.OK)
-        never = NEVER_LEFT.format(ranks=2 * self.domains.ranks_per_node)
-        return np.where(far, forecast.WIDE, status).astype(np.intp), np.where(far, never, reason)
 
     def placed(self, placement: str | None, ranks_per_node: int | None) -> Sharing:
         """The same kernels with ranks placed in another way."""
