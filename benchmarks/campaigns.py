@@ -17,7 +17,7 @@ from ranksight.analysis.planning.choice import choose_runs
 from ranksight.analysis.planning.cost import LEVEL, Cost
 from ranksight.analysis.planning.goal import goal
 from ranksight.analysis.planning.values import Rule
-from ranksight.core.errors import RanksightError
+from ranksight.core.errors import InsufficientError
 from ranksight.model.fit import model_of
 from ranksight.model.fitted_model import Model
 from ranksight.model.series.reducing import Series
@@ -77,7 +77,7 @@ class Grid:
         rows = np.arange(len(model.fitted)) if self.timer is None else [model.fitted.kernels.index(self.timer)]
 
         def seconds(points: Array) -> tuple[Array, Array]:
-            said = model.fitted.predict(points, LEVEL)
+            said = model.fitted.predict(points).at(LEVEL)
             median, upper = (np.nansum(part[rows], axis=0) for part in (said.value, said.upper))
             return median, upper
 
@@ -213,7 +213,7 @@ def _asked(grid: Grid, made: np.ndarray, barred: np.ndarray, left: float) -> lis
             budget=left,
             worlds=WORLDS,
         )
-    except RanksightError:
+    except InsufficientError:
         return []
     places = {tuple(point): int(at) for at, point in zip(rest, grid.series.points[rest].tolist(), strict=True)}
     asked = [places[tuple(run.configuration.values())] for run in choice.runs]

@@ -37,7 +37,7 @@ class Prospect:
         self.goal, self.points = goal, points
         every = np.concatenate([points, goal.targets])
         self._worlds = [
-            Worlds(Belief.of(source.fitted, source.rows, every, goal.training), len(goal.targets), worlds, seed=number)
+            Worlds(Belief.of(source.fitted, source.rows, every), len(goal.targets), worlds, seed=number)
             for number, source in enumerate(goal.sources)
         ]
         spread = [each.spread() for each in self._worlds]
@@ -119,29 +119,29 @@ class Worlds:
     """
 
     def __init__(self, belief: Belief, targets: int, worlds: int = 48, seed: int = 0) -> None:
-        self.belief = belief
+        self.belief, self.every = belief, belief.hypotheses
         self.targets = targets
         self.candidates = len(belief.points) - targets
-        s, c, d, _ = belief.feature.shape
+        s, c, d, _ = self.every.feature.shape
         generator = np.random.default_rng(seed)
-        weight = np.where(belief.alive[:, :, self.candidates :].any(axis=2), belief.weight, 0.0)
+        weight = np.where(self.every.alive[:, :, self.candidates :].any(axis=2), self.every.weight, 0.0)
         total = weight.sum(axis=1, keepdims=True)
         self.weight = ratio(weight, total, 1.0 / c)
         # Even shares of the hypotheses (systematic resampling), so that few worlds hold them all in proportion.
         even = (np.arange(worlds) + generator.random((s, 1))) / worlds
         chosen = (even[..., None] > np.cumsum(self.weight, axis=1)[:, None, :-1]).sum(axis=2)
         row = np.arange(s)[:, None]
-        theta = generator.standard_normal((s, worlds, d)) * np.sqrt(belief.prior[row, chosen])
-        near = belief.feature[row, chosen][..., : self.candidates]
-        size = belief.size[:, None, : self.candidates]
+        theta = generator.standard_normal((s, worlds, d)) * np.sqrt(self.every.prior[row, chosen])
+        near = self.every.feature[row, chosen][..., : self.candidates]
+        size = self.every.size[:, None, : self.candidates]
         # Where coefficients are hardly known the first order does not hold; nothing strays further than an answer may.
         deviation = np.clip(np.einsum("swd,swdk->swk", theta, near), -LARGEST * size, LARGEST * size)
         scatter = generator.standard_normal((s, worlds, self.candidates))
-        spread = np.sqrt(belief.noise[row, chosen][..., : self.candidates] + self._jobs()[:, None])
-        self.outcome = belief.centre[row, chosen][..., : self.candidates] + deviation + spread * scatter
+        spread = np.sqrt(self.every.noise[row, chosen][..., : self.candidates] + self._jobs()[:, None])
+        self.outcome = self.every.centre[row, chosen][..., : self.candidates] + deviation + spread * scatter
         self.log_weight = np.broadcast_to(log(self.weight)[:, None], (s, worlds, c))
         self.mean = np.zeros((s, worlds, c, d))
-        self.covariance = belief.prior[..., None] * np.eye(d)
+        self.covariance = self.every.prior[..., None] * np.eye(d)
         self.low, self.high = belief.low.copy(), belief.high.copy()
 
     def fork(self) -> Worlds:
@@ -151,19 +151,19 @@ class Worlds:
     def _jobs(self) -> Array:
         """Variance (s, k) of a new value beyond the scatter: it comes from another job."""
         belief = self.belief
-        return np.asarray((belief.jobs[:, None] * belief.size[:, : self.candidates]) ** 2)
+        return np.asarray((belief.jobs[:, None] * self.every.size[:, : self.candidates]) ** 2)
 
     def spread(self) -> tuple[Array, Array]:
         """Standard deviation (s, t) at the targets now, the geometric mean over the worlds, and the share of form in
         its square."""
         belief, far = self.belief, slice(self.candidates, None)
-        feature = belief.feature[..., far]
-        middle = belief.centre[:, None, :, far] + np.einsum("swcd,scdt->swct", self.mean, feature)
+        feature = self.every.feature[..., far]
+        middle = self.every.centre[:, None, :, far] + np.einsum("swcd,scdt->swct", self.mean, feature)
         within = np.einsum("scdt,scde,scet->sct", feature, self.covariance, feature)
         out = belief.beyond(self.low[:, None], self.high[:, None], belief.points[far])
         drift = ((belief.drift[:, None, None] * out[:, None]) ** 2).sum(axis=3)
         share = _shares(self.log_weight[..., None])
-        size, noise = belief.size[:, far], belief.noise[..., far]
+        size, noise = self.every.size[:, far], self.every.noise[..., far]
         scatter, form = _variance(share, middle, within[:, None], noise, size)
         return _split(scatter, form + drift + belief.jobs[:, None, None] ** 2)
 
@@ -179,22 +179,22 @@ class Worlds:
 
     def _outlook(self, at: Index) -> tuple[Array, Array]:
         belief = self.belief
-        goal = belief.feature[..., self.candidates :]
+        goal = self.every.feature[..., self.candidates :]
         through, variance, surprise, share = self._judged(at)
         cross = np.einsum("scdt,scdk->sctk", goal, through)
         low = np.minimum(self.low[:, None], belief.points[None, at])
         high = np.maximum(self.high[:, None], belief.points[None, at])
-        widths, part = np.empty((2, len(belief.weight), len(at), self.targets))
+        widths, part = np.empty((2, len(self.every.weight), len(at), self.targets))
         for t in range(self.targets):
             place = self.candidates + t
             gain = cross[:, :, t] / variance
-            now = belief.centre[:, :, place][:, None] + np.einsum("swcd,scd->swc", self.mean, goal[..., t])
+            now = self.every.centre[:, :, place][:, None] + np.einsum("swcd,scd->swc", self.mean, goal[..., t])
             middle = now[..., None] + gain[:, None] * surprise
             before = np.einsum("scd,scde,sce->sc", goal[..., t], self.covariance, goal[..., t])
             within = before[..., None] - gain * cross[:, :, t]
             out = belief.beyond(low, high, belief.points[place][None])
             drift = ((belief.drift[:, None, None] * out[:, None]) ** 2).sum(axis=3)
-            noise, size = belief.noise[:, :, place, None], belief.size[:, place, None]
+            noise, size = self.every.noise[:, :, place, None], self.every.size[:, place, None]
             scatter, form = _variance(share, middle, within[:, None], noise, size)
             widths[:, :, t], part[:, :, t] = _split(scatter, form + drift + belief.jobs[:, None, None] ** 2)
         return widths, part
@@ -202,14 +202,13 @@ class Worlds:
     def _judged(self, at: Index) -> tuple[Array, Array, Array, Array]:
         """What candidates show under every hypothesis: the covariance (s, c, d, k) of the coefficients with the value,
         the variance (s, c, k) of the value measured, its surprise (s, w, c, k), and weights (s, w, c, k) afterwards."""
-        belief = self.belief
-        near = belief.feature[..., at]
+        near = self.every.feature[..., at]
         through = np.einsum("scde,scek->scdk", self.covariance, near)
-        variance = np.einsum("scdk,scdk->sck", near, through) + belief.noise[..., at] + self._jobs()[:, None, at]
-        drawn = belief.centre[:, None][..., at] + np.einsum("swcd,scdk->swck", self.mean, near)
-        alive = belief.alive[:, None][..., at]
+        variance = np.einsum("scdk,scdk->sck", near, through) + self.every.noise[..., at] + self._jobs()[:, None, at]
+        drawn = self.every.centre[:, None][..., at] + np.einsum("swcd,scdk->swck", self.mean, near)
+        alive = self.every.alive[:, None][..., at]
         surprise = np.where(alive, self.outcome[:, :, None][..., at] - drawn, 0.0)
-        nu = np.clip(belief.freedom, 1.0, 1e6)[:, None, :, None]
+        nu = np.clip(self.every.freedom, 1.0, 1e6)[:, None, :, None]
         scale = np.sqrt(np.maximum(variance, 1e-300))[:, None]
         density = special.gammaln((nu + 1) / 2) - special.gammaln(nu / 2) - np.log(nu) / 2 - np.log(scale)
         density = density - (nu + 1) / 2 * np.log1p((surprise / scale) ** 2 / nu)

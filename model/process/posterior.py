@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
 from ranksight.core.arrays import Array, Index
 from ranksight.model.plaindata import Stored
+from ranksight.model.priors import UNSEEN
 from ranksight.model.process.covariance import PARTS, Turn, beyond, smooth, unseen, variance, within
 from ranksight.model.process.prevalence import coordinates
 from ranksight.model.process.solve import KINDS, Data, Solved, columns, efolds, inverse, refined
@@ -85,6 +87,11 @@ class Process(Stored):
         repeated = np.nan_to_num(np.nanmedian(np.where(np.isfinite(self.noise), self.noise, np.nan), axis=1))
         return np.asarray(np.sqrt(jobs + repeated))
 
+    def turning(self) -> Array:
+        """Standard deviation (p,) of ln y per e-fold beyond the runs by which laws turn, and what no run shows."""
+        turn = Turn(*self.turn.T)
+        return np.asarray(np.hypot(UNSEEN, np.sqrt(turn.probability(self.scattered())) * turn.slope))
+
     def ahead(self, points: Array) -> Array:
         """E-folds (k,) of `points` (k, d) beyond the range of the runs."""
         return beyond(efolds(points, self.points), efolds(self.points, self.points))
@@ -102,6 +109,20 @@ class Process(Stored):
     def medians(self, points: Array) -> Array:
         """Medians (p, k) of the logarithm of the latent function at `points` (k, d)."""
         return quantile(0.5, *self.straight(points, latent=True))
+
+    def covering(self, points: Array, some: Index) -> tuple[Array, Array]:
+        """Medians (p, c, k) of ln of the latent function at `points` (k, d) if laws go on, by every hypothesis, and its
+        covariance (p, c, m, k) between `some` (m,) of the points and all."""
+        flat, share, unit, used = self._rows()
+        scales = self.scales.reshape(-1, self.scales.shape[-1])
+        solved = refined(flat, share, scales, self.coefficients.reshape(len(scales), -1), rounds=1)
+        asked = efolds(points, self.points)
+        law = _Ahead.of(flat, solved, scales, self._targets(points, used, unit), asked)
+        cover = np.einsum("fqm,fqp,fpk->fmk", law.gradient[..., some], solved.spread, law.gradient)
+        cover += np.einsum("fp,pmk->fmk", law.square, smooth(asked[some], asked))
+        cover -= np.einsum("fnm,fnk->fmk", law.ahead[..., some], law.turned)
+        shape = self.weight.shape
+        return law.centre.reshape(*shape, -1), cover.reshape(*shape, len(some), -1)
 
     def held_out(self) -> Array:
         """Root mean square (p,) of the errors of ln y where one value at a time is left out, by the heaviest
@@ -200,19 +221,36 @@ def turned(components: Components, near: Array, distance: Array, often: Array, t
     )
 
 
+class _Ahead(NamedTuple):
+    """The latent ln y of f hypotheses, one a row, at k asked points."""
+
+    centre: Array  # (f, k): of ln of its mean
+    gradient: Array  # (f, q, k): of that by the coefficients
+    square: Array  # (f, 3): scales of the departure's parts, squared
+    ahead: Array  # (f, n, k): covariance of the departure with that at the runs
+    turned: Array  # (f, n, k): the same times the inverse of that of the values
+
+    @classmethod
+    def of(cls, flat: Data, solved: Solved, scales: Array, target: Array, asked: Array) -> _Ahead:
+        """At `asked` (k, d) e-folds, where columns are `target` (f, q, k)."""
+        inverted = inverse(flat, scales[:, None])[0][:, 0]
+        function = np.maximum(np.einsum("fq,fqk->fk", solved.coefficients, target), SMALLEST)
+        square = scales[:, :-1] ** 2
+        ahead = np.einsum("fp,pnk->fnk", square, smooth(flat.u, asked))
+        turned = inverted @ ahead
+        left = solved.data.target - np.einsum("fq,fqn->fn", solved.coefficients, solved.columns)
+        rest = np.where(flat.absent, 0.0, left)
+        with np.errstate(over="ignore"):
+            gradient = target / function[:, None] - solved.columns @ turned
+        return cls(np.log(function) + np.einsum("fn,fnk->fk", rest, turned), gradient, square, ahead, turned)
+
+
 def _at(flat: Data, solved: Solved, scales: Array, target: Array, asked: Array) -> tuple[Array, Array]:
     """Mean and variance (f, k) of the latent ln y of hypotheses one a row, at `asked` (k, 1) e-folds."""
-    inverted = inverse(flat, scales[:, None])[0][:, 0]
-    function = np.maximum(np.einsum("fq,fqk->fk", solved.coefficients, target), SMALLEST)
-    square = scales[:, :-1] ** 2
-    ahead = np.einsum("fp,pnk->fnk", square, smooth(flat.u, asked))
-    solved_ahead = inverted @ ahead
-    rest = np.where(flat.absent, 0.0, solved.data.target - np.einsum("fq,fqn->fn", solved.coefficients, solved.columns))
+    law = _Ahead.of(flat, solved, scales, target, asked)
     with np.errstate(over="ignore"):
-        gradient = target / function[:, None] - solved.columns @ solved_ahead
-        doubt = np.einsum("fqk,fqp,fpk->fk", gradient, solved.spread, gradient)
+        doubt = np.einsum("fqk,fqp,fpk->fk", law.gradient, solved.spread, law.gradient)
     # A sum of uncertain coefficients is nearer to a log-normal law than to a normal one of its logarithm.
     relative = np.log1p(np.maximum(doubt, 0.0))
-    departure = square @ variance(asked) - np.einsum("fnk,fnk->fk", ahead, solved_ahead)
-    centre = np.log(function) - 0.5 * relative + np.einsum("fn,fnk->fk", rest, solved_ahead)
-    return centre, relative + np.maximum(departure, 0.0)
+    departure = law.square @ variance(asked) - np.einsum("fnk,fnk->fk", law.ahead, law.turned)
+    return law.centre - 0.5 * relative, relative + np.maximum(departure, 0.0)

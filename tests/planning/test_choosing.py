@@ -51,25 +51,38 @@ def line(points: np.ndarray, kernel: str) -> np.ndarray:
 
 def test_one_hypothesis_is_the_textbook_s_linear_update() -> None:
     """With one form, variances after a run are those of Bayesian linear regression, whatever its outcome."""
-    fitted = fit_series(series(line, [[x] for x in (2, 4, 8, 16, 32)]))
+    fitted = fit_series(series(line, [[x] for x in (2, 4, 8, 16, 32)], metric="instructions"))
     alone = np.zeros_like(fitted.weight)
     alone[0, 0] = 1.0
-    fitted = replace(fitted, weight=alone, drift=np.zeros_like(fitted.drift))
-    points = np.array([[3.0], [64.0], [256.0]])
-    few = np.array([[2.0], [4]])  # too few values for a fit to learn drift from the next
-    belief = Belief.of(fitted, np.array([0]), points, few)
+    fitted = replace(fitted, weight=alone)
+    belief = Belief.of(fitted, np.array([0]), np.array([[3.0], [64.0], [256.0]]))
     belief = replace(belief, drift=np.zeros_like(belief.drift))
-    worlds = Worlds(belief, targets=1)
-    feature, v = belief.feature[0, 0], belief.prior[0, 0][:, None]
+    worlds, one = Worlds(belief, targets=1), belief.hypotheses
+    feature, v = one.feature[0, 0], one.prior[0, 0][:, None]
     covariance = feature.T @ (v * feature)
-    noise = belief.noise[0, 0, 0] + belief.jobs[0] ** 2
+    noise = one.noise[0, 0, 0] + belief.jobs[0] ** 2
     for at in (0, 1):
         left = covariance[2, 2] - covariance[2, at] ** 2 / (covariance[at, at] + noise)
-        wanted = np.sqrt(np.log1p(left) + belief.noise[0, 0, 2] + belief.jobs[0] ** 2)
+        wanted = np.sqrt(np.log1p(left) + one.noise[0, 0, 2] + belief.jobs[0] ** 2)
         assert worlds.outlook(np.array([at]))[0][0, 0, 0] == pytest.approx(wanted, rel=1e-9)
     far = worlds.outlook(np.array([1]))[0][0, 0, 0]
     worlds.choose(1)
     assert worlds.spread()[0][0, 0] == pytest.approx(far, rel=1e-9)
+
+
+def test_a_belief_of_a_time_is_what_the_process_answers() -> None:
+    """Hypotheses have the medians and deviations of the answers, and a run changes one as a longer fit would."""
+    points = np.array([[32.0], [64.0], [128.0]])
+    fitted = fit_series(series(line, [[x] for x in RANKS]))
+    (process,) = fitted.processes
+    every = Belief.of(fitted, np.array([0]), points).hypotheses
+    weight, centre, spread, _ = process.straight(points, latent=True)
+    used = every.weight[0] > 0
+    variance = (every.feature[0] ** 2 * every.prior[0][..., None]).sum(axis=1)
+    np.testing.assert_allclose(np.log1p(variance[used]), spread[used, 0] ** 2, rtol=0.1, atol=1e-6)
+    middle = np.exp(every.centre[0, used] - np.log1p(variance[used]) / 2)
+    np.testing.assert_allclose(middle, np.exp(centre[used, 0]), rtol=0.1)
+    np.testing.assert_allclose(every.weight[0, used], weight[used, 0, 0])
 
 
 def test_a_run_nearer_the_target_is_wanted_though_few_points_lie_on_a_function() -> None:
@@ -224,7 +237,7 @@ def test_without_an_answer_nothing_narrow_is_promised() -> None:
 def test_runs_never_widen_what_is_expected() -> None:
     fitted = fit_series(series(line, [[x] for x in RANKS]))
     points = np.array([[x] for x in (3.0, 32.0, 64.0, 512.0)])
-    worlds = Worlds(Belief.of(fitted, np.array([0]), points, np.array([[x] for x in RANKS])), targets=1)
+    worlds = Worlds(Belief.of(fitted, np.array([0]), points), targets=1)
     before = worlds.spread()[0][0, 0]
     after = worlds.outlook(np.arange(3))[0][0, :, 0]
     assert (after <= before * 1.02).all()
