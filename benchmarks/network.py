@@ -14,6 +14,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -34,6 +35,7 @@ from ranksight.examples.simulated.building import build_simulated
 from ranksight.examples.simulated.cluster import Simulator, build_messages, link
 from ranksight.model.fit import assemble
 from ranksight.model.fitted_model import Model
+from ranksight.model.priors import MESSAGES_AHEAD
 from ranksight.platforms import Platform, load
 
 TITLE = "Networks between nodes: topology, replay and waiting"
@@ -47,6 +49,8 @@ SLOWER = (2, 4)
 """Latencies that sensitivity is judged by, over that of the platform."""
 LARGEST = (512, 1024)
 """Ranks that programs of :data:`LARGE` are asked for on one network."""
+LEAST = 1e-3
+"""Part of the time below which all is the same."""
 STEPS = 10
 BANDWIDTH, LATENCY = 1.25e9, 2e-6
 PROGRAMS: Mapping[str, tuple[float, int]] = {
@@ -240,8 +244,9 @@ def compare(folder: Path, kind: str, taper: int, program: str, asked: Sequence[i
         replayed: NetworkDiagnosis = diagnose_network(model, point)
         outside = truth.seconds.max() - truth.computing.mean()
         (low, value, high), (_, shapeless, _) = (predicted(one, point) for one in (model, plain))
+        prices = predicted(_without_replay(model), point)[1]
         errors = [100 * (replayed.communication / truth.communication - 1)]
-        errors += [100 * (each / outside - 1) for each in (value, shapeless)]
+        errors += [100 * (each / outside - 1) for each in (value, shapeless, prices)]
         rows.append(
             {
                 "network": f"{kind} {taper}:1",
@@ -253,10 +258,25 @@ def compare(folder: Path, kind: str, taper: int, program: str, asked: Sequence[i
                 "interval %": f"{100 * (low / outside - 1):+.0f} to {100 * (high / outside - 1):+.0f}",
                 "inside": bool(low <= outside <= high),
                 "predict, no topology %": errors[2],
+                "prices alone %": errors[3],
                 "total by replay %": 100 * (replayed.time / float(truth.seconds.max()) - 1),
             }
         )
     return rows
+
+
+def _without_replay(model: Model) -> Model:
+    """The same model, whose messages are priced alone."""
+    equation = model.equation
+    assert equation.communication is not None
+    return replace(model, equation=replace(equation, communication=replace(equation.communication, replayed=None)))
+
+
+def ahead(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """Root mean square of the logarithms of the errors of each law, those of :data:`MESSAGES_AHEAD`."""
+    errors = [[1 + float(row[name]) / 100 for name in ("prices alone %", "replay %")] for row in rows]
+    found = np.sqrt(np.mean(np.log(np.maximum(errors, LEAST)) ** 2, axis=0))
+    return dict(zip(MESSAGES_AHEAD, found.tolist(), strict=True))
 
 
 def sensitivity(folder: Path, program: str, ranks: int = 64) -> list[dict[str, object]]:
@@ -314,6 +334,9 @@ def run(settings: Settings) -> str:
         waiting_times = [waits(folder, program) for program in ("wavefront", "imbalance")]
     table = pd.DataFrame(rows)
     tapered = table[(table["program"] == "alltoall") & table["network"].str.contains("4:1")]["replay %"].abs()
+    parts_of = rows + largest, others, rows + largest + others
+    found = [", ".join(f"{name} {value:.2g}" for name, value in ahead(part).items()) for part in parts_of]
+    taken = ", ".join(f"{name} {value:g}" for name, value in MESSAGES_AHEAD.items())
     parts = [
         f"Programs of {STEPS} steps in SimGrid's SMPI, links of {BANDWIDTH / 1e9:g} GB/s and {LATENCY * 1e6:g} us, "
         f"one rank a node, traced on {', '.join(map(str, TRAINED))} ranks. Errors of the time outside computation: "
@@ -325,6 +348,8 @@ def run(settings: Settings) -> str:
         _table(largest),
         f"Further programs, written after these: {_summary(others)}",
         _table(others),
+        f"Root mean square of the logarithms of errors: {found[0]}; of the further programs {found[1]}; of all "
+        f"{found[2]}. The model has {taken}.",
         "More latency, fat tree 2:1, 64 ranks:",
         _table(latency),
         "Waiting time, mean over ranks:",

@@ -2,9 +2,10 @@
 
     ln T_comm = (1 - w) ln (BF_comm sum of prices) + w ln T_replay,    w = e_p^2 / (e_p^2 + e_r^2)
 
-with e_p and e_r the errors (root mean square of logarithms) that each law has at all runs, and at one more by chance.
-Prices predict each run by the BF_comm of those with fewer ranks, and the first by a BF_comm of 1; replay has nothing to
-learn from runs. The replay is of :mod:`ranksight.model.messages.schedule`; what the slowest
+with e_p and e_r the errors (root mean square of logarithms) that each law has at all runs, and at one more as usual
+(:data:`ranksight.model.priors.MESSAGES_AHEAD`): few runs do not decide which law holds further on. Prices predict each
+run by the BF_comm of those with fewer ranks, and the first by a BF_comm of 1; replay has nothing to learn from runs.
+The replay is of :mod:`ranksight.model.messages.schedule`; what the slowest
 rank computes longer than the mean is T_imbalance in the program's time, and does not count as communication again.
 """
 
@@ -25,10 +26,9 @@ from ranksight.model.application.network import Network
 from ranksight.model.messages.message_model import Messages
 from ranksight.model.messages.schedule import Schedule, dealt_out, drawn, schedule
 from ranksight.model.messages.table import MessageTable
+from ranksight.model.priors import MESSAGES_AHEAD
 from ranksight.model.quantity import Quantity
 
-CHANCE = 0.1
-"""Error of one more run, the same for both laws: few runs do not decide which law holds further on."""
 DRAWS = 4
 """Ways in which ranks are dealt out more work that are replayed, where it goes by chance."""
 MOST_MESSAGES = 1 << 26
@@ -122,7 +122,7 @@ def weigh_replay(
     computing: Array,
     uneven: Array,
 ) -> Replay | None:
-    """Weigh replay against BF_comm times prices; None where either predicts no run.
+    """Weigh replay against BF_comm times prices; None where no order of calls is known.
 
     `took`: what communication took at n configurations. `fit`: the law of prices from some of them. `computing` and
     `uneven` (n,): mean seconds that ranks compute there, and those that the slowest computes longer.
@@ -132,7 +132,7 @@ def weigh_replay(
     column = communication.functions.fitted.parameters.index("ranks")
     ranks, measured = took.points[:, column], np.nansum(np.exp(took.logs), axis=0) + uneven
     predicted = replayed_seconds(communication.messages, network, took.points, computing)[0][1]
-    errors: list[tuple[float, float]] = []
+    errors = [(MESSAGES_AHEAD["prices"], MESSAGES_AHEAD["replay"])]
     for at in np.flatnonzero((measured > 0) & (predicted > 0)):
         fewer = ranks < ranks[at]
         part = replace(took, points=took.points[fewer], logs=took.logs[:, fewer], errors=took.errors[:, fewer])
@@ -140,9 +140,7 @@ def weigh_replay(
         prices = float(law.exchanged(took.points[at][None], network).times.value.sum() + uneven[at])
         if prices > 0:
             errors.append((float(np.log(prices / measured[at])), float(np.log(predicted[at] / measured[at]))))
-    if not errors:
-        return None
-    by_prices, by_replay = np.mean(np.square([*errors, (CHANCE, CHANCE)]), axis=0).tolist()
+    by_prices, by_replay = np.mean(np.square(errors), axis=0).tolist()
     return Replay(by_prices / (by_prices + by_replay), float(np.sqrt(by_replay)))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 import sys
 from pathlib import Path
 
@@ -29,6 +30,7 @@ from benchmarks.synthetic_functions import EXPONENTS, Function, tasks_of
 from benchmarks.table import markdown, number
 from benchmarks.tasks import Task, batches, check_frozen, make, stack
 from ranksight.model.laws import law
+from ranksight.model.priors import MESSAGES_AHEAD
 
 
 def series(function: Function, parameters: int = 1) -> Task:
@@ -230,3 +232,8 @@ def test_every_headline_finds_its_figures() -> None:
     assert headlines({}) == []
     changed = held["communication"].replace("Wall time: error ", "Wall time: error 4")
     assert any("wall time 4" in line for line in headlines({"communication": changed}))
+
+
+def test_how_far_messages_are_off_ahead_is_what_the_benchmark_found() -> None:
+    (found,) = re.findall(r"of all prices ([\d.]+), replay ([\d.]+)\.", sections(RESULTS.read_text())["network"])
+    assert [float(f"{float(each):.1g}") for each in found] == list(MESSAGES_AHEAD.values())
