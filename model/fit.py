@@ -30,6 +30,7 @@ from ranksight.model.stages.learning import (
     price_messages,
     scale_samples,
     shares_of,
+    weigh_domain,
     weigh_inside,
 )
 from ranksight.model.stages.measuring import (
@@ -90,6 +91,7 @@ STAGES: tuple[Callable[..., Any], ...] = (
     learn_equation,
     scale_samples,
     weigh_inside,
+    weigh_domain,
     price_messages,
     learn_others,
     conclude,

@@ -49,6 +49,14 @@ from ranksight.model.uncertainty.rows import choose, rows_of
 NEVER_LEFT = "all runs fit on one node, and what messages between nodes cost was not seen: measure {ranks} ranks"
 
 
+def timed_alone(functions: Functions) -> tuple[str, ...]:
+    """Kernels of which nothing but their times is known, and whose functions know of memory domains."""
+    counted = {kernel for kernel, name in functions.rows if name in COUNTS}
+    known = functions.fitted.of_domains
+    rows = functions.rows.items()
+    return tuple(kernel for (kernel, name), row in rows if name == "time" and known[row] and kernel not in counted)
+
+
 @dataclass(frozen=True)
 class Application(Stored):
     """The parts of an application's time that its evidence carries."""
@@ -154,7 +162,7 @@ class Application(Stored):
         uneven = np.ones(len(points)) if "time" in share.busiest else share.unevenness
         if not timed:
             return Refined(predicted, uneven)
-        self._leave(laws, points, functions, timed)
+        self._leave(laws, points, functions)
         laws.leave_vague(self.weights)
         index = np.array(list(timed.values()), dtype=np.intp)
         near = functions.fitted.inside(points)[index]
@@ -186,7 +194,7 @@ class Application(Stored):
         }
         return Refined(predicted, uneven, by_law, terms, split, quantities)
 
-    def _leave(self, laws: Laws, points: Array, functions: Functions, timed: Mapping[str, int]) -> None:
+    def _leave(self, laws: Laws, points: Array, functions: Functions) -> None:
         """Leave configurations of other memory domains, or with more ranks in one, to laws that know of bandwidth.
 
         Runs that filled one domain show the ranks' share of it and of the work at once, which part further on. Times
@@ -196,10 +204,7 @@ class Application(Stored):
         shared = laws.having("shares")
         for law in self.shared:
             laws.leave(shared, law.crowded(points))
-        known = functions.fitted.of_domains
-        alone = {kernel for kernel, row in timed.items() if known[row]}
-        alone -= {kernel for kernel, name in functions.rows if name in COUNTS}
-        laws.leave(laws.having("counts"), further, alone)
+        laws.leave(laws.having("counts"), further, timed_alone(functions))
 
     def without_far(self, points: Array, status: Index, reason: NDArray[Any]) -> tuple[Index, NDArray[Any]]:
         """Status and reason (..., k) of times with messages, insufficient on several nodes where runs left none."""

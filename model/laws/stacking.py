@@ -60,6 +60,14 @@ class Weights(Stored):
             result[:, at] = rows[:, column[law]] if law in column else LAWS[law].prior
         return result
 
+    def having(self, kernels: Sequence[str], weight: Mapping[str, Array]) -> Weights:
+        """The same with other weights (K,) of some kernels, none for a law that is not among `weight`."""
+        laws = tuple(dict.fromkeys((*self.laws, *weight)))
+        rest = tuple(name for name in self.kernels if name not in kernels)
+        theirs = np.stack([np.broadcast_to(weight.get(law, 0.0), len(kernels)) for law in laws], axis=1)
+        common = Weights((), self.laws, np.zeros((0, len(self.laws))), self.common).of(("",), laws)[0]
+        return Weights((*rest, *kernels), laws, np.concatenate([self.of(rest, laws), theirs]), common)
+
     def without(self, law: str) -> Weights:
         """The same weights of all other laws, and none of this one."""
         names = self.laws if law in self.laws else (*self.laws, law)

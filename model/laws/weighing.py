@@ -26,6 +26,8 @@ Key = tuple[str, str]
 
 MOST = 64
 """Kernels that are held out, those of most time: the weights that so many share are known from them."""
+LEAST = 0.003
+"""Deviation of logarithms of times below which laws differ by rounding."""
 MOST_INSIDE = 2_000
 """Kernels beyond which weights between the runs are not looked for."""
 
@@ -137,6 +139,18 @@ def inside_weights(asked: Asked, pace: float, series: Series) -> Weights | None:
     if not kernels:
         return None
     return learn_weights(kernels, _each(Laws.of(asked, pace), kernels, medians(series, "time", kernels)))
+
+
+def by_misfit(own: Array, shared: Array, freedom: Array) -> Array:
+    """Probability (K,) of the law of shared bandwidth where it leaves `shared` (K,) of the logarithms of times and the
+    function of time `own` (K,), both standard deviations with so much `freedom` (K,), and either is as likely before.
+
+    With a deviation that nobody knows the likelihood of n values goes as its estimate to the power -n (Zellner 1971,
+    *An Introduction to Bayesian Inference in Econometrics*, 3.1); less than :data:`LEAST` is none.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        odds = freedom * np.log(np.maximum(own, LEAST) / np.maximum(shared, LEAST))
+    return np.asarray(1 / (1 + np.exp(-np.clip(np.where(np.isfinite(odds), odds, -np.inf), -700, 700))))
 
 
 def _each(laws: Laws, kernels: tuple[str, ...], truth: Array) -> dict[str, Array]:

@@ -27,7 +27,7 @@ from ranksight.model.series.computation import in_cores
 from ranksight.model.series.domains import Domains, needs
 from ranksight.model.sharing.beyond import Beyond
 from ranksight.model.sharing.demand import MEMORY, loads_of
-from ranksight.model.sharing.needs import times
+from ranksight.model.sharing.needs import FOLLOW, times
 from ranksight.model.sharing.seen import Seen
 from ranksight.model.sharing.traffic import factor
 from ranksight.model.uncertainty import forecast
@@ -196,6 +196,13 @@ class Sharing(Stored):
         time, busy = times(mode, work * before, transfer, domain, floor, active)
         core, _ = times(mode, work * before, transfer, domain, floor, np.ones_like(active))
         return time * after, core * after, busy
+
+    @property
+    def misfit(self) -> Array:
+        """Standard deviation (K,) of what the law alone leaves of the logarithms of times: of as many values as there
+        are less the numbers that follow them; infinite where there are no more."""
+        freedom = np.maximum(self.count - FOLLOW, 0)
+        return np.sqrt(ratio((np.nan_to_num(self.departure.values) ** 2).sum(axis=1), freedom, np.inf))
 
     @property
     def _counted(self) -> Mask:

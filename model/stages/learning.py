@@ -22,7 +22,7 @@ from ranksight.core.run import INCLUSIVE
 from ranksight.model.application import measured as timing
 from ranksight.model.application import whole
 from ranksight.model.application.agreement import message_series
-from ranksight.model.application.bulk_synchronous import Application
+from ranksight.model.application.bulk_synchronous import Application, timed_alone
 from ranksight.model.application.comm_blocking import STATED, Taken
 from ranksight.model.application.communication import Communication
 from ranksight.model.application.fit_application import fit_application, in_words
@@ -34,7 +34,8 @@ from ranksight.model.application.replayed import weigh_replay
 from ranksight.model.application.runs import Runs
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.fitting.varied import fit_varied
-from ranksight.model.laws.weighing import MOST_INSIDE, inside_weights
+from ranksight.model.laws.law import BANDWIDTH, FUNCTION
+from ranksight.model.laws.weighing import MOST_INSIDE, by_misfit, inside_weights
 from ranksight.model.predicting import Learned, Remarks
 from ranksight.model.resource.clock import clocked
 from ranksight.model.resource.equation import Machine
@@ -42,6 +43,7 @@ from ranksight.model.series.computation import cores
 from ranksight.model.series.domains import NOT_DESCRIBED, Domains
 from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
+from ranksight.model.sharing.needs import FOLLOW
 from ranksight.model.stages.measuring import Measured, Statement
 from ranksight.model.structure.functions import Functions
 from ranksight.model.structure.locality import learn_locality
@@ -231,6 +233,24 @@ def weigh_inside(measured: Measured, growth: Growth, application: Application) -
     for law, share in zip(application.weights.laws, application.weights.common, strict=True):
         inside = inside if share else inside.without(law)
     return replace(known, inside=inside)
+
+
+def weigh_domain(growth: Growth, application: Application) -> Application:
+    """Weigh what times alone of one memory domain leave open by how closely its law and the function meet all runs.
+
+    Held-out runs of the domain say little of it: both go on there, and part on further domains.
+    """
+    sharing, counted = application.sharing, application.counted
+    if sharing is None or counted is None or not counted.where.alone:
+        return application
+    kernels = tuple(kernel for kernel in timed_alone(growth.functions) if kernel in sharing.kernels)
+    if not kernels:
+        return application
+    own = growth.functions.fitted.press[[growth.functions.rows[kernel, "time"] for kernel in kernels]]
+    at = [sharing.kernels.index(kernel) for kernel in kernels]
+    filling = by_misfit(own, sharing.misfit[at], np.maximum(sharing.count[at] - FOLLOW, 0))
+    weights = application.weights.having(kernels, {BANDWIDTH: filling, FUNCTION: 1 - filling})
+    return replace(application, weights=weights)
 
 
 @dataclass(frozen=True)

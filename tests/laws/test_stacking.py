@@ -12,6 +12,7 @@ from ranksight.core.errors import InputError
 from ranksight.model.laws.law import CONSTANT_CPI, COST, COUNTED, FUNCTION, LAWS, LawTimes
 from ranksight.model.laws.stacking import Weights, learn_weights, log_score, mix
 from ranksight.model.laws.together import Laws
+from ranksight.model.laws.weighing import by_misfit
 from ranksight.model.priors import FREEDOM, REPEATED
 from ranksight.model.quantity import Quantity
 
@@ -20,6 +21,25 @@ def law(kernels: tuple[str, ...], values: list[list[float]], width: float = 0.05
     centre = np.log(np.array(values))
     side = np.full(centre.shape, width)
     return LawTimes(kernels, Quantity(centre, side, side), np.isfinite(centre), ("",) * len(kernels))
+
+
+def test_weights_of_some_kernels_are_replaced_and_no_others() -> None:
+    before = Weights(("a", "b"), (COUNTED, COST), np.array([[0.3, 0.7], [0.6, 0.4]]), np.array([0.5, 0.5]))
+    after = before.having(("b", "c"), {COST: np.array([0.1, 0.2]), FUNCTION: np.array([0.9, 0.8])})
+    np.testing.assert_allclose(after.of(("a", "b", "c"), (COUNTED, COST, FUNCTION))[1:], [[0, 0.1, 0.9], [0, 0.2, 0.8]])
+    np.testing.assert_allclose(after.of(("a", "d"), (COUNTED, COST)), before.of(("a", "d"), (COUNTED, COST)))
+
+
+def test_the_law_that_meets_all_runs_closer_is_likely_the_more_the_more_runs() -> None:
+    freedom = np.array([0.0, 3.0, 8.0])
+    even, near = (
+        by_misfit(np.full(3, 0.02), np.full(3, 0.02), freedom),
+        by_misfit(np.full(3, 0.02), np.full(3, 0.01), freedom),
+    )
+    np.testing.assert_allclose(even, 0.5)
+    np.testing.assert_allclose(near, [1 / 2, 8 / 9, 256 / 257])
+    assert by_misfit(np.zeros(1), np.array([1e-4]), freedom[2:]) == pytest.approx(0.5)  # rounding decides nothing
+    assert by_misfit(np.full(1, 0.02), np.full(1, np.inf), freedom[:1]) == pytest.approx(0.0)
 
 
 def test_the_law_that_was_right_leads() -> None:
