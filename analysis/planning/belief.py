@@ -94,7 +94,7 @@ class Hypotheses(NamedTuple):
     def of_process(cls, process: Process, points: Array) -> Hypotheses:
         """Those of all series of a process at points, the last of which are targets."""
         asked = points[:, process.axes]
-        known = (asked > 0).all(axis=1)
+        known: Mask = np.asarray((asked > 0).all(axis=1))
         knots = np.unique(np.linspace(0, len(points) - 1, min(KNOTS, len(points))).astype(np.intp))
         centre, cover = process.covering(np.where(known[:, None], asked, process.points.max(axis=0)), knots)
         size, direction = np.linalg.eigh(cover[..., knots])
