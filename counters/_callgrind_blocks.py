@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
@@ -17,6 +16,7 @@ import numpy as np
 from ranksight.core import limits
 from ranksight.core.arrays import Array, Ints, Mask
 from ranksight.core.errors import InputError
+from ranksight.core.records import dataclass
 from ranksight.counters._callgrind_numbers import Bytes, decimals, fields, positions
 from ranksight.counters._growing import Names, Sums
 

@@ -8,7 +8,7 @@ a power of two to when it overflowed). What needs a machine's description is loo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -21,6 +21,7 @@ from ranksight.core.errors import InputError
 from ranksight.core.experiment import ALL_RANKS, WHOLE, Experiment
 from ranksight.core.metrics import CHANCE, FEW, PARTS, TOLERANCE
 from ranksight.core.reading import Reading
+from ranksight.core.records import dataclass
 from ranksight.core.run import HOSTS
 from ranksight.core.sampled import TABLE
 from ranksight.core.units import counted, format_si

@@ -17,7 +17,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -25,6 +24,7 @@ import pandas as pd
 
 from ranksight.core import leftout, limits
 from ranksight.core.errors import InputError
+from ranksight.core.records import dataclass
 from ranksight.core.symbols import beginning, label
 from ranksight.counters.objects import Owner, is_address, kernel_name, not_for_mpi, owner, owner_of
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cached_property, wraps
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +30,7 @@ from ranksight.analysis.diagnosis.scaling import is_strong, line_of
 from ranksight.core import html
 from ranksight.core.arrays import Array, Mask, ratio
 from ranksight.core.errors import InputError, nearest
+from ranksight.core.records import dataclass
 from ranksight.core.units import counted, finite, format_si, in_words
 from ranksight.model.application.breakdown import TERMS, EquationTerms
 from ranksight.model.plaindata import plain

@@ -8,7 +8,6 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
@@ -17,6 +16,7 @@ import pandas as pd
 from ranksight.campaign.collecting import Availability
 from ranksight.campaign.launching import Launch
 from ranksight.core.errors import ToolError
+from ranksight.core.records import dataclass
 from ranksight.counters.installing import how_to_install
 from ranksight.counters.perfscript import BLOCK, Samples, by_object, read
 

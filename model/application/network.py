@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from ranksight.comm.costs.collective import OPERATIONS
@@ -13,6 +13,7 @@ from ranksight.comm.network import NetworkParameters
 from ranksight.comm.topology.described import from_dict, to_dict
 from ranksight.comm.topology.shape import Topology
 from ranksight.core.errors import InputError
+from ranksight.core.records import dataclass
 from ranksight.model.application.comm_blocking import LIBRARY, STATED
 from ranksight.model.plaindata import Stored
 from ranksight.model.priors import ALGORITHMS

@@ -6,13 +6,14 @@ Idle packages of the nodes held are named, not added, unless meters recorded who
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ranksight.core.arrays import Array, ratio
 from ranksight.core.meaning import METERED
+from ranksight.core.records import dataclass
 from ranksight.core.units import in_full
 from ranksight.model import priors
 from ranksight.model.energy.metered import (

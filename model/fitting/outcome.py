@@ -6,13 +6,14 @@ form nearest to the predicted medians.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from ranksight.core.arrays import Array, Index, Mask
 from ranksight.core.experiment import WHOLE
 from ranksight.core.mpi import communicates
+from ranksight.core.records import dataclass
 from ranksight.model.fitting.changes import FEWEST, LOOKED_FOR, changepoints, node_break, node_place, trained_range
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.fitting.joining import stacked

@@ -7,7 +7,7 @@ configurations, with the functions of all series there.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import Any, Self
 
@@ -16,6 +16,7 @@ import numpy as np
 from ranksight.core.arrays import Array, Mask
 from ranksight.core.experiment import WHOLE, Experiment
 from ranksight.core.log import log
+from ranksight.core.records import dataclass
 from ranksight.core.units import some_of
 from ranksight.model.kernel_time.counted import Counted, Times
 from ranksight.model.laws.law import (

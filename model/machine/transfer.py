@@ -8,13 +8,14 @@ its cycles. What no run shows is assumed, listed and part of the interval (:mod:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import log
 
 import numpy as np
 
 from ranksight.core.arrays import Array
 from ranksight.core.errors import InputError
+from ranksight.core.records import dataclass
 from ranksight.model.application.assumed import (
     Assumed,
     bandwidth,

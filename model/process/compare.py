@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 
 import numpy as np
 
 from ranksight.core import special
 from ranksight.core.arrays import Array, Index
+from ranksight.core.records import dataclass
 from ranksight.model.process.prevalence import SCATTERED, Prevalence
 from ranksight.model.process.solve import Data, Solved, columns, evidence, refined, smoothed
 

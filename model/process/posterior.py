@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
 from ranksight.core.arrays import Array, Index
+from ranksight.core.records import dataclass
 from ranksight.model.plaindata import Stored
 from ranksight.model.process.covariance import PARTS, Turn, beyond, smooth, unseen, variance, within
 from ranksight.model.process.prevalence import coordinates
 from ranksight.model.process.solve import KINDS, Data, Solved, columns, efolds, inverse, refined
 from ranksight.model.search.terms import values
 from ranksight.model.series.domains import Domains
+from ranksight.model.series.reduction import median
 from ranksight.model.uncertainty.mixture import Components, quantile
 
 NORMAL = 30.0
@@ -82,7 +84,7 @@ class Process(Stored):
         """Standard deviation (p,) of ln y of a configuration's value around its law: of jobs, and of the mean of what
         was repeated."""
         jobs = (self.weight * self.scales[..., PARTS.index("jobs")] ** 2).sum(axis=1)
-        repeated = np.nan_to_num(np.nanmedian(np.where(np.isfinite(self.noise), self.noise, np.nan), axis=1))
+        repeated = np.nan_to_num(median(np.where(np.isfinite(self.noise), self.noise, np.nan), axis=1))
         return np.asarray(np.sqrt(jobs + repeated))
 
     def ahead(self, points: Array) -> Array:

@@ -6,11 +6,12 @@ measured range and :data:`BEYOND` times its end, with its largest difference fro
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from ranksight.core.arrays import Array, Index
+from ranksight.core.records import dataclass
 from ranksight.model.process.posterior import Process
 from ranksight.model.process.prevalence import along_one
 from ranksight.model.search.terms import LEVELLING, LEVELS, ONE, growth, values

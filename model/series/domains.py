@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from ranksight.core.arrays import Array, Index, ratio
 from ranksight.core.errors import InputError
+from ranksight.core.records import dataclass
 from ranksight.model.plaindata import Stored
 
 PLACEMENTS = ("compact", "scattered")
