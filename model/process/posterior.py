@@ -13,7 +13,7 @@ from ranksight.core.records import dataclass
 from ranksight.model.plaindata import Stored
 from ranksight.model.process.covariance import PARTS, Turn, beyond, smooth, unseen, variance, within
 from ranksight.model.process.prevalence import coordinates
-from ranksight.model.process.solve import KINDS, Data, Solved, columns, efolds, inverse, refined
+from ranksight.model.process.solve import KINDS, Data, Solved, columns, efolds, refined
 from ranksight.model.search.terms import values
 from ranksight.model.series.domains import Domains
 from ranksight.model.series.reduction import median
@@ -113,7 +113,7 @@ class Process(Stored):
         first = replace(self, **{name: getattr(self, name)[:, :1] for name in names})
         flat, share, _, _ = first._rows()
         solved = refined(flat, share, first.scales[:, 0], first.coefficients[:, 0], rounds=1)
-        inverted = inverse(flat, first.scales)[0][:, 0]
+        inverted = solved.inverted
         columns_of = np.swapaxes(solved.columns, 1, 2)
         turned = inverted @ columns_of
         whole = inverted - turned @ np.linalg.solve(
@@ -204,11 +204,10 @@ def turned(components: Components, near: Array, distance: Array, often: Array, t
 
 def _at(flat: Data, solved: Solved, scales: Array, target: Array, asked: Array) -> tuple[Array, Array]:
     """Mean and variance (f, k) of the latent ln y of hypotheses one a row, at `asked` (k, 1) e-folds."""
-    inverted = inverse(flat, scales[:, None])[0][:, 0]
     function = np.maximum(np.einsum("fq,fqk->fk", solved.coefficients, target), SMALLEST)
     square = scales[:, :-1] ** 2
     ahead = np.einsum("fp,pnk->fnk", square, smooth(flat.u, asked))
-    solved_ahead = inverted @ ahead
+    solved_ahead = solved.inverted @ ahead
     rest = np.where(flat.absent, 0.0, solved.data.target - np.einsum("fq,fqn->fn", solved.coefficients, solved.columns))
     with np.errstate(over="ignore"):
         gradient = target / function[:, None] - solved.columns @ solved_ahead
