@@ -36,6 +36,7 @@ IN_FUNCTIONS = {
     # A collector is known before a run starts; its readers load pandas after it.
     "comm.collectors.pmpi": {"comm.readers.pmpi_traces", "comm.tracer.gathering"},
     "core.experiment": {"core.tables"},
+    "core.runtables": {"core.tables"},
     # Few imports write tables a second time.
     "campaign.importing": {"core.tables"},
     # Waiting and exchanges are of messages, phases of event traces: many experiments hold neither.
