@@ -25,7 +25,7 @@ def _frozen(cls: type | None = None, /, *, frozen: bool = False, **options: bool
         return partial(_frozen, frozen=frozen, **options)
     if not frozen or not options.keys() <= {"slots", "kw_only"}:
         return dataclasses.dataclass(cls, frozen=frozen, **options)
-    made = dataclasses.dataclass(cls, eq=False, repr=False, **options)
+    made: type = dataclasses.dataclass(cls, eq=False, repr=False, **options)
     slots = {"__setattr__": _assign_slot} if options.get("slots") else {}
     for name, method in {**_SHARED, **slots}.items():
         if name not in vars(made):

@@ -159,8 +159,7 @@ class Application(Stored):
         near = functions.fitted.inside(points)[index]
         mixed, names, weights = laws.mixed(predicted, timed, self.weights, self.inside, near)
         if self.sharing is not None and self.communication is None:
-            exchange = self.laws.by(MESSAGES)
-            sending = {*PROGRAM, *(() if exchange is None else exchange.kernels)}
+            sending = {*PROGRAM, *self.laws.kernels(MESSAGES)}
             at = [place for place, kernel in enumerate(timed) if kernel in sending]
             mixed.status[at], mixed.reason[at] = self.sharing.without_far(points, mixed.status[at], mixed.reason[at])
         mixed = self.node.longer(mixed, points, functions.fitted.parameters)
@@ -248,7 +247,7 @@ class Application(Stored):
 
     def by_cache(self, kernels: tuple[str, ...]) -> Mask:
         """Which of `kernels` go by a shared cache."""
-        return np.isin(np.array(kernels, dtype=object), () if self.cached is None else self.cached.kernels)
+        return np.isin(np.array(kernels, dtype=object), self.laws.kernels(CACHE))
 
     def placed(
         self,

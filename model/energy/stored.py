@@ -27,7 +27,7 @@ from ranksight.model.energy.metered import (
     stated_number,
 )
 from ranksight.model.energy.power import PowerLaw, fit_law
-from ranksight.model.plaindata import Stored
+from ranksight.model.plaindata import Stored, known
 from ranksight.model.series.computation import PROGRAM, cores
 
 if TYPE_CHECKING:
@@ -147,8 +147,8 @@ class Energy(Stored):
 
     def placed(self, placement: str | None, ranks_per_node: int | None) -> Energy:
         """The same laws with ranks placed in another way."""
-        compact = self.compact if placement is None else placement == "compact"
-        return replace(self, compact=compact, ranks=self.ranks if ranks_per_node is None else ranks_per_node)
+        compact = None if placement is None else placement == "compact"
+        return replace(self, **known(compact=compact, ranks=ranks_per_node))
 
     @property
     def metrics(self) -> tuple[str, ...]:

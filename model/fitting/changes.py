@@ -264,5 +264,5 @@ def node_break(domains: Domains) -> float:
 
 def node_place(x: Array, domains: Domains | None) -> int:
     """Number of values of `x` (n,), ascending, that are on one node, where enough are on more; else 0."""
-    within = 0 if domains is None else int(np.searchsorted(x, domains.ranks_per_node, side="right"))
+    within = 0 if not domains else int(np.searchsorted(x, domains.ranks_per_node, side="right"))
     return within if len(x) - within >= EACH_SIDE else 0

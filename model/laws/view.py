@@ -60,6 +60,10 @@ class Fits(Part):
         """What the law `name` learned; None where it learned nothing, or is not installed."""
         return self.learned.get(part_of(name, LAWS[name])) if name in LAWS else None
 
+    def kernels(self, name: str) -> tuple[str, ...]:
+        """The kernels of which the law `name` learned something; none where :meth:`by` has nothing."""
+        return getattr(self.by(name), "kernels", ())
+
     def having(self, **learned: Any) -> Fits:
         """The same with another content of some parts; None drops one."""
         parts = {**self.learned, **learned}

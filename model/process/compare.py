@@ -108,7 +108,7 @@ def under_all(
     possible = np.isfinite(prior)
     # Most covariances are those of all means; others, of some alone.
     every = (possible | ~possible.any(axis=2, keepdims=True)).all(axis=(0, 1))
-    some = possible[..., ~every].any(axis=2)
+    some = np.asarray(possible[..., ~every].any(axis=2))
     parts = [_under(data, at, members, prior[..., every], prevalence.scales[every], mean, odd)]
     if some.any():
         first = _first(some)

@@ -101,9 +101,9 @@ def _over_several(points: Array, data: Data, rows: Index, prevalence: Prevalence
     """The same of series over several coordinates; members by the numbers of the terms."""
     for some, part, numbers, members, every in compared_over_several(points, data.part(rows), prevalence):
         at = values(numbered(numbers.reshape(-1), points.shape[1]), points).reshape(*numbers.shape, -1)
-        used, *others = _kept(part, at, members, every)
+        used, scales, kind, place, weight, coefficients = _kept(part, at, members, every)
         flat = np.take_along_axis(numbers, np.maximum(used, 0).reshape(len(used), -1), axis=1).reshape(used.shape)
-        yield rows[some], part, (np.where(used < 0, -1, flat), *others)
+        yield rows[some], part, (np.where(used < 0, -1, flat), scales, kind, place, weight, coefficients)
 
 
 def _occurring(members: Index) -> tuple[Index, Index]:

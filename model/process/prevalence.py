@@ -114,7 +114,7 @@ def in_domains() -> tuple[Array, Index]:
 
 def coordinates(points: Array, domains: Domains | None) -> Array:
     """What terms are functions of, at `points` (k, d): these, or ranks (k, 1) and those that share a domain, (k, 2)."""
-    return points if domains is None else np.stack([points[:, 0], domains.active(points[:, 0])], axis=1)
+    return np.stack([points[:, 0], domains.active(points[:, 0])], axis=1) if domains else points
 
 
 def texts_of(terms: Array, members: Index) -> list[str]:
@@ -158,7 +158,7 @@ class Prevalence:
 
     def over(self, x: Array, domains: Domains | None) -> tuple[Prevalence, Index, Array]:
         """The table where `domains` are known, or not; the means (h, q) that occur; and terms (t, n) at `x` (n,)."""
-        table = self if domains is None else self.in_domains
+        table = self.in_domains if domains else self
         return table, table.members[table.occurring], values(table.terms, coordinates(x[:, None], domains))
 
     def odd(self, u: Array) -> tuple[Index, Index, Array]:

@@ -149,7 +149,7 @@ def _truncated(joint: Array, moments: bool) -> Array:
     """Hold the coefficients of swept equations (q + 1, q + 1, f) at or above zero, one after the other; the logarithm
     of the evidence (f,). Without `moments` those that were held are not moved by the others any more."""
     count = len(joint) - 1
-    score = -0.5 * joint[count, count] + count * np.log(2.0)
+    score = np.asarray(-0.5 * joint[count, count] + count * np.log(2.0))
     for at in range(count):
         deviation = np.sqrt(np.maximum(-joint[at, at], 1e-300))
         z = np.clip(joint[count, at] / deviation, -30.0, 30.0)
