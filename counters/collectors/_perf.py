@@ -17,8 +17,9 @@ from ranksight.campaign.collecting import Availability
 from ranksight.campaign.launching import Launch
 from ranksight.core.errors import ToolError
 from ranksight.core.records import dataclass
+from ranksight.counters.attributing import by_object
 from ranksight.counters.installing import how_to_install
-from ranksight.counters.perfscript import BLOCK, Samples, by_object, read
+from ranksight.counters.perfscript import BLOCK, Samples, read
 
 PARANOID = Path("/proc/sys/kernel/perf_event_paranoid")
 LOCKED = Path("/proc/sys/kernel/perf_event_mlock_kb")

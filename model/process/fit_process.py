@@ -61,13 +61,13 @@ def fit_process(
     batches = np.array_split(np.arange(len(rows)), max(1, -(-len(rows) // BATCH)))
     if points.shape[1] == 1:
         table, members, at = prevalence.over(points[:, 0], domains)
-        found = [part for batch in batches for part in _over_one(data, batch, at, members, table)]
+        pieces = [part for batch in batches for part in _over_one(data, batch, at, members, table)]
         terms = table.terms
     else:
-        found = [part for batch in batches for part in _over_several(points, data, batch, prevalence)]
+        pieces = [part for batch in batches for part in _over_several(points, data, batch, prevalence)]
         terms = None
-    order = np.argsort(np.concatenate([batch for batch, _, _ in found]))
-    data, parts = Data.joined([part for _, part, _ in found]).part(order), [kept for _, _, kept in found]
+    order = np.argsort(np.concatenate([batch for batch, _, _ in pieces]))
+    data, parts = Data.joined([part for _, part, _ in pieces]).part(order), [result for _, _, result in pieces]
     width = max(part[4].shape[1] for part in parts)
     used, scales, kind, place, weight, coefficients = (
         np.concatenate([_padded(array, width) for array in part])[order] for part in zip(*parts, strict=True)
@@ -88,8 +88,8 @@ def _over_one(
     """Some of the series over one coordinate, their model made linear near the values, and what is kept of them: those
     whose values are near enough from the first on, and the others."""
     data = data.part(rows)
-    every, apart = compared(data, at, members, table), data.apart
-    near, far = np.flatnonzero(~apart), np.flatnonzero(apart)
+    every, distant = compared(data, at, members, table), data.apart
+    near, far = np.flatnonzero(~distant), np.flatnonzero(distant)
     if len(near):
         yield rows[near], data.part(near), _kept(data.part(near), at, members, every.part(near))
     if len(far):

@@ -198,10 +198,10 @@ def compared_over_several(
     :data:`TERMS`), -1 pads, and their hypotheses: all runs usual, or that one slow which is likeliest to be. Series
     whose values are near enough from the first on come first, then the others."""
     several = products(points, data)
-    at, apart = values(several.terms, points), data.apart
+    at, distant = values(several.terms, points), data.apart
     kind, _, odds = prevalence.odd(data.u)
     members, every = _compared(data, at, several, prevalence, odds[0])
-    for rows in filter(len, (np.flatnonzero(~apart), np.flatnonzero(apart))):
+    for rows in filter(len, (np.flatnonzero(~distant), np.flatnonzero(distant))):
         part, terms, of_part = data.part(rows), Products(several.factors[rows]), at[rows]
         means, hypotheses = members[rows], every.part(rows)
         if part.apart.any():
