@@ -7,6 +7,7 @@ form nearest to the predicted medians.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -73,12 +74,8 @@ def fitted_from(series: Series, label: str, location: Location, positive: Mask, 
     status = np.full(len(series), forecast.OK)
     status[count < 3 + max(varied - 1, 0)] = forecast.FEW_POINTS
     status[count == 0] = forecast.NO_DATA
-    quality = judge(location)
     return Fitted(
-        parameters=series.parameters,
-        kernels=series.kernels,
-        metrics=series.metrics,
-        space=label,
+        **_shared(series, label, location),
         terms=forms.basis.decode(occurring),
         members=members,
         weight=weight,
@@ -91,18 +88,29 @@ def fitted_from(series: Series, label: str, location: Location, positive: Mask, 
         count=count,
         status=status,
         positive=positive,
-        trained=trained_range(series.points, present),
         drift=searched.drift,
         pace=searched.pace,
-        within=quality.within,
-        repetitions=quality.repetitions,
-        noisy=quality.noisy,
-        samples=location.samples,
-        primes=primes_of(series.points, series.parameters).max(axis=0, initial=1),
-        hidden=np.stack([series.hidden.min(axis=0), series.hidden.max(axis=0)], axis=1),
-        ties=np.empty((0, 1 + len(series.parameters))),
-        unaffected=np.zeros((len(series), len(series.parameters)), dtype=bool),
     )
+
+
+def _shared(series: Series, label: str, location: Location) -> dict[str, Any]:
+    """Fields of :class:`Fitted` that follow from the series, however their functions were found."""
+    quality = judge(location)
+    return {
+        "parameters": series.parameters,
+        "kernels": series.kernels,
+        "metrics": series.metrics,
+        "space": label,
+        "trained": trained_range(series.points, location.repeats > 0),
+        "within": quality.within,
+        "repetitions": quality.repetitions,
+        "noisy": quality.noisy,
+        "samples": location.samples,
+        "primes": primes_of(series.points, series.parameters).max(axis=0, initial=1),
+        "hidden": np.stack([series.hidden.min(axis=0), series.hidden.max(axis=0)], axis=1),
+        "ties": np.empty((0, 1 + len(series.parameters))),
+        "unaffected": np.zeros((len(series), len(series.parameters)), dtype=bool),
+    }
 
 
 def _adjusted_r2(location: Location, residual: Array, size: Index) -> Array:
@@ -181,15 +189,11 @@ def _fitted(series: Series, label: str, location: Location, domains: Domains) ->
     measured = present.sum(axis=1)
     few = FEWEST + series.points.shape[1] - 1
     status = np.where(measured < few, forecast.FEW_POINTS, forecast.OK)
-    quality = judge(location)
     held_out = process.held_out()
     many = printed.members.shape[1]
     slope = _departure(Components(*(part[..., len(points) - 1] for part in latent)))
     return Fitted(
-        parameters=series.parameters,
-        kernels=series.kernels,
-        metrics=series.metrics,
-        space=label,
+        **_shared(series, label, location),
         terms=printed.terms,
         members=printed.members[:, None],
         weight=np.ones((count, 1)),
@@ -202,17 +206,8 @@ def _fitted(series: Series, label: str, location: Location, domains: Domains) ->
         count=measured,
         status=status,
         positive=np.ones(count, dtype=bool),
-        trained=trained_range(series.points, present),
         drift=np.broadcast_to(slope[:, None, None], (count, series.points.shape[1], 2)).copy(),
         pace=np.ones(count),
-        within=quality.within,
-        repetitions=quality.repetitions,
-        noisy=quality.noisy,
-        samples=location.samples,
-        primes=primes_of(series.points, series.parameters).max(axis=0, initial=1),
-        hidden=np.stack([series.hidden.min(axis=0), series.hidden.max(axis=0)], axis=1),
-        ties=np.empty((0, 1 + len(series.parameters))),
-        unaffected=np.zeros((len(series), len(series.parameters)), dtype=bool),
         processes=(process,),
     )
 
