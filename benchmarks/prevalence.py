@@ -38,7 +38,7 @@ from ranksight.model.process.prevalence import (
     along_one,
     divided,
     of_free_power,
-    text_of,
+    texts_of,
     unlearned,
     written,
 )
@@ -313,7 +313,8 @@ def run(settings: Settings) -> str:
     shipped = "the one that is shipped" if same else "another than the one that is shipped: run with --freeze"
     largest = np.argsort(-every.means)[:8]
     terms, members = along_one()
-    names = ", ".join(f"{text_of(terms, members[at])} {np.exp(every.means[at]):.2f}" for at in largest.tolist())
+    texts = texts_of(terms, members)
+    names = ", ".join(f"{texts[at]} {np.exp(every.means[at]):.2f}" for at in largest.tolist())
     return (
         f"Error at the farthest point with the table learned without the program (median and 90th percentile), and of "
         f"the power law through the last two values. The table of all sources is {shipped}. Most frequent means: "

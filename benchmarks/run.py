@@ -40,6 +40,7 @@ BENCHMARKS = (
     "laws",
     "work_per_rank",
     "speed",
+    "starting",
     "million",
     "store",
     "many_kernels",

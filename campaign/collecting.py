@@ -8,12 +8,13 @@ are in ``ranksight.counters.collectors``, those of messages in ``ranksight.comm.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Protocol
 
 from ranksight.campaign.launching import Launch
 from ranksight.core.reading import Reading
+from ranksight.core.records import dataclass
 from ranksight.core.registry import Registry
 
 

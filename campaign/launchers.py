@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import re
 import tomllib
-from dataclasses import dataclass
 from pathlib import Path
 
+from ranksight.core.records import dataclass
 from ranksight.core.registry import Registry
 
 

@@ -16,18 +16,15 @@ import re
 import shlex
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from ranksight.campaign.launchers import LAUNCHERS, STARTERS, is_starter, launcher_of, rank_variables
-from ranksight.core.dims import dims_create
+from ranksight.core.dims import FIELD, dims_create
 from ranksight.core.errors import InputError
+from ranksight.core.records import dataclass
 
 WRAP = "{wrap}"
-_NAME = r"[A-Za-z_][A-Za-z0-9_]*"
-_TERM = rf"(?:grid2\.[xy]|grid3\.[xyz]|{_NAME})"
-_FIELD = re.compile(rf"\{{({_TERM}(?:\*{_TERM})*)\}}")
-_SIDE = re.compile(r"grid([23])\.[xyz]")
 
 
 def rank_expression() -> str:
@@ -80,14 +77,14 @@ class Template:
     def parameters(self) -> tuple[str, ...]:
         """Names of the parameters of all commands in the order in which they appear."""
         words = (*self.words, *(word for other in self.at.values() for word in other), *self.prepare)
-        terms = dict.fromkeys(t for word in words for found in _FIELD.findall(word) for t in found.split("*"))
+        terms = dict.fromkeys(t for word in words for found in FIELD.findall(word) for t in found.split("*"))
         terms.pop("wrap", None)
         return tuple(dict.fromkeys("ranks" if "." in term else term for term in terms))
 
     @property
     def computed(self) -> bool:
         """Whether the command has what is computed of parameters: sides of a process grid, or products."""
-        return any("." in found or "*" in found for word in self.words for found in _FIELD.findall(word))
+        return any("." in found or "*" in found for word in self.words for found in FIELD.findall(word))
 
     def fill(self, configuration: Mapping[str, float]) -> Launch:
         """Fill the parameters in.
@@ -105,7 +102,7 @@ class Template:
         given = self.at.get(int(ranks), self.words)
         if not given:
             raise InputError("no command is given", "write it after '--': -- mpirun -n {ranks} ./program")
-        words = [word if word == WRAP else _FIELD.sub(value, word) for word in given]
+        words = [word if word == WRAP else FIELD.sub(value, word) for word in given]
         if WRAP in words:
             at = words.index(WRAP)
             words = [word for word in words if word != WRAP]
@@ -113,16 +110,11 @@ class Template:
                 raise InputError("nothing follows {wrap} in the command", "put {wrap} just before the program")
         else:
             at = program_index(words)
-        prepare = [_FIELD.sub(value, word) for word in self.prepare]
+        prepare = [FIELD.sub(value, word) for word in self.prepare]
         for line, place in ((words, at), (prepare, 0)) if self.elsewhere else ():
             if line and os.sep in line[place] and is_program(line[place]):
                 line[place] = os.path.abspath(line[place])
         return Launch(tuple(words), at, dict(configuration), int(ranks), tuple(prepare))
-
-
-def grids_in(line: str) -> set[int]:
-    """Dimensions of the process grids whose sides a command line gives the program."""
-    return {int(found) for field in _FIELD.findall(line) for found in _SIDE.findall(field)}
 
 
 def _value(term: str, configuration: Mapping[str, float]) -> float:
@@ -202,7 +194,7 @@ def _behind_starters(words: Sequence[str], index: int) -> int:
 
 def in_shell(words: Sequence[str]) -> str:
     """Words of a template as a line for a shell; parameters in braces need no quotes."""
-    bare = (_FIELD.sub("x", word) for word in words)
+    bare = (FIELD.sub("x", word) for word in words)
     return " ".join(
         word if shlex.quote(plain) == plain else shlex.quote(word) for word, plain in zip(words, bare, strict=True)
     )

@@ -8,7 +8,7 @@ on more ranks: totals that fall are no totals. A time that falls with the ranks 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,6 +19,7 @@ from ranksight.core.experiment import COUNTER_KEYS, WHOLE
 from ranksight.core.meaning import MAXIMUM, OF_NODE, SUM, UNSTATED, Meaning
 from ranksight.core.metrics import metric
 from ranksight.core.reading import Reading
+from ranksight.core.records import dataclass
 from ranksight.core.units import format_si
 
 if TYPE_CHECKING:

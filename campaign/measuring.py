@@ -19,7 +19,7 @@ import socket
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -33,6 +33,7 @@ from ranksight.core.experiment import Experiment, Run
 from ranksight.core.log import log
 from ranksight.core.processor import read_processor
 from ranksight.core.reading import validated
+from ranksight.core.records import dataclass
 from ranksight.core.run import JOBS
 
 _KEPT_VARIABLES = ("OMP_", "OMPI_MCA_", "MPICH_", "UCX_", "SLURM_JOB_ID", "SLURM_JOB_NODELIST", *JOBS, "LD_PRELOAD")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,7 @@ from ranksight.core.experiment import WHOLE
 from ranksight.core.meaning import Meaning
 from ranksight.core.numerals import parse_number, settled_mark
 from ranksight.core.reading import Reading
+from ranksight.core.records import dataclass
 from ranksight.core.units import in_full
 
 if TYPE_CHECKING:

@@ -16,12 +16,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ranksight.core.experiment import WHOLE, Experiment
+from ranksight.core.records import dataclass
 from ranksight.core.run import INCLUSIVE
 
 if TYPE_CHECKING:

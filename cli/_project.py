@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from glob import glob
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from ranksight.cli._parser import PROJECT_FILE
 from ranksight.cli._values import WRITE, values
 from ranksight.core.errors import InputError, UsageError, nearest
+from ranksight.core.records import dataclass
 from ranksight.core.units import in_full
 
 if TYPE_CHECKING:

@@ -137,7 +137,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # Overflow in a hypothesis that is then discarded needs no warning; the reason of an answer names what is wrong.
         warnings.simplefilter("ignore", RuntimeWarning)
     # Modules, tables and models are kept to the end: looking for cycles among them takes a twentieth of short commands.
-    gc.set_threshold(50_000, 20, 100)
+    gc.set_threshold(200_000, 20, 100)
     verb = "" if not given or given[0].startswith("-") else given[0]
     asked: list[int] = []
     if sys.stdout is None:  # closed by who called

@@ -15,7 +15,7 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -28,6 +28,7 @@ from ranksight.comm.tracer.building import Compiler, compiler
 from ranksight.core.errors import InputError, ToolError
 from ranksight.core.experiment import Experiment
 from ranksight.core.linking import mpi_of_launcher, start_each_other
+from ranksight.core.records import dataclass
 
 SOURCE = Path(__file__).resolve().with_name("pingpong.c")
 FLAGS = ("-O2", "-std=gnu11")

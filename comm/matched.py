@@ -14,14 +14,13 @@ Collectives on part of the ranks cannot be distinguished from others of their si
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import pandas as pd
 
 from ranksight.comm.costs.collective import OPERATIONS, operation_name
 from ranksight.core.arrays import Array, Index, Mask
 from ranksight.core.errors import InputError
+from ranksight.core.records import dataclass
 
 COLUMNS = ("rank", "thread", "kernel", "operation", "comm_size", "begin", "end", "bytes", "peer", "tag")
 BLOCKING_SENDS = ("send", "ssend", "rsend", "sendrecv")

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike
 
 from ranksight.core.arrays import Array, Index
 from ranksight.core.errors import InputError
+from ranksight.core.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,14 +15,13 @@ hand.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from ranksight.comm.network import Piecewise
 from ranksight.comm.sizes import SizeTable
 from ranksight.core.arrays import Array
 from ranksight.core.errors import InsufficientError
+from ranksight.core.records import dataclass
 
 SMALLEST = 4
 """Sizes in the shortest piece: two coefficients, and two that can contradict them."""

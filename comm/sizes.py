@@ -7,7 +7,6 @@ et al., ICS 2015.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
@@ -15,6 +14,7 @@ import pandas as pd
 
 from ranksight.core.arrays import Array, Mask
 from ranksight.core.errors import InputError
+from ranksight.core.records import dataclass
 
 QUANTILE = 0.25
 _NEIGHBOURS = 7

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ranksight.core.arrays import Array, Index, Ints, Mask
+from ranksight.core.records import dataclass
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,10 @@ from ranksight.core.errors import InputError
 if TYPE_CHECKING:
     from ranksight.core.arrays import Array, Ints
 
+_TERM = r"(?:grid2\.[xy]|grid3\.[xyz]|[A-Za-z_][A-Za-z0-9_]*)"
+FIELD = re.compile(rf"\{{({_TERM}(?:\*{_TERM})*)\}}")
+"""A parameter of a command's template, a side of the process grid, or a product of them, in braces."""
+_SIDE = re.compile(r"grid([23])\.[xyz]")
 EQUAL = 1e-9
 """Relative difference of two surfaces up to which they are the same."""
 
@@ -67,6 +72,11 @@ def least_surfaces(ranks: int, edges: Array, rising: bool = False) -> Ints:
 def largest_prime(number: int) -> int:
     """The largest prime factor of a whole number from 1 on; 1 of 1."""
     return max(_primes(number), default=1)
+
+
+def grids_in(line: str) -> set[int]:
+    """Dimensions of the process grids whose sides a command line gives the program."""
+    return {int(found) for field in FIELD.findall(line) for found in _SIDE.findall(field)}
 
 
 def _primes(number: int) -> list[int]:

@@ -20,13 +20,14 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 
 import numpy as np
 
 from ranksight.core.arrays import Array
 from ranksight.core.errors import InputError
+from ranksight.core.records import dataclass
 
 LONGEST = 1200
 """Characters of a formula; nobody writes more, and nesting is bounded by it."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Sequence
-from html import escape
 from typing import Any
 
 from ranksight.core.names import printable
@@ -46,4 +45,6 @@ def drawn(plot: str, *what: Any, ax: Any = None, **settings: Any) -> Any:
 
 def _text(value: object) -> str:
     """Text that stands for itself."""
+    from html import escape  # with a table of all names of characters, which few commands write
+
     return escape(printable(str(value)))

@@ -18,6 +18,11 @@ def log(text: str, *values: object) -> None:
     LOG.info(text, *values)
 
 
+def heard() -> bool:
+    """Whether somebody has what :func:`log` is given, for texts that take time to write."""
+    return LOG.isEnabledFor(logging.INFO)
+
+
 @contextmanager
 def listening(handler: logging.Handler) -> Iterator[None]:
     """Let `handler` have the records of its level and above."""

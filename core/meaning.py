@@ -8,13 +8,14 @@ column of ranks are stated by the user, and :func:`per_rank` is the one place wh
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
 from ranksight.core.errors import InputError
 from ranksight.core.metrics import Per, Place, metric
+from ranksight.core.records import dataclass
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import re
 import tomllib
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from ranksight.core.records import dataclass
 from ranksight.core.registry import Registry
 from ranksight.core.units import format_si
 

@@ -18,7 +18,7 @@ _INTERNAL = (
     r"_\w+"
 )
 """Functions of MPI libraries and of what carries their messages."""
-_SYMBOL = re.compile(rf"(?:{_RESERVED}|p?mpi_[a-z_]+_|{_INTERNAL})")
+_SYMBOL = rf"(?:{_RESERVED}|p?mpi_[a-z_]+_|{_INTERNAL})"
 _FOLDED = (
     r"p?mpi_(?:i?(?:neighbor_)?(?:barrier|bcast|(?:all)?gatherv?|scatterv?|alltoall[vw]?|(?:all)?reduce|"
     r"reduce_scatter(?:_block)?|scan|exscan)|i?[bsr]?send|i?m?recv|i?sendrecv(?:_replace)?|i?m?probe|wait(?:all|any|some)?|"
@@ -37,7 +37,7 @@ LABEL = " [MPI]"
 
 def is_symbol(function: str) -> bool:
     """Whether a function of a program or library, by its symbol, is the MPI library's."""
-    return _SYMBOL.fullmatch(function) is not None
+    return re.fullmatch(_SYMBOL, function) is not None
 
 
 @lru_cache(maxsize=65536)

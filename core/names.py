@@ -17,14 +17,14 @@ UNSAFE = re.compile(
 controls, ends of lines, surrogates and noncharacters, and Unicode's Default_Ignorable_Code_Point."""
 FORMULA = ("=", "+", "-", "@", "'", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 """Beginnings of a cell that spreadsheets take for a formula, some in full width, and their mark of a text."""
-_GUARDED = re.compile(
+_GUARDED = (
     r"\boperator ?(?:\(\)|\[\]|<=>|<<=?|>>=?|->\*?|<=?|>=?)|\((?:anonymous namespace|lambda[^()]*)\)|"
     r"\{[^{}()]*+(?:\([^{}()]*+\)[^{}()]*+)?\}"
 )
 """Brackets that enclose neither template arguments nor parameters."""
-_RETURNED = re.compile(r"^(?:[\w:\ue000-\uf8ff]+[*&]* )+(?=[\w:~\ue000-\uf8ff])(?<!operator )")
-_PARTED = re.compile(r"::|[<>()]")
-_PLACE = re.compile(r" \([^()]*:\d+\)$")
+_RETURNED = r"^(?:[\w:\ue000-\uf8ff]+[*&]* )+(?=[\w:~\ue000-\uf8ff])(?<!operator )"
+_PARTED = r"::|[<>()]"
+_PLACE = r" \([^()]*:\d+\)$"
 """Where a function of Python begins: ``(heat.py:24)``."""
 _NAMING = re.compile(r"[\w>)\ue000-\uf8ff]")
 _CLOSING = {"<": ">", "(": ")"}
@@ -194,7 +194,7 @@ def _fitted_from(forms: Sequence[str], width: int) -> str:
 def _scopes(text: str) -> list[int]:
     """Places behind each ``::`` that is in no brackets."""
     depth, found = 0, []
-    for match in _PARTED.finditer(text):
+    for match in re.finditer(_PARTED, text):
         letter = match[0]
         depth += (letter in "<(") - (letter in ">)")
         if letter == "::" and depth == 0:
@@ -211,20 +211,20 @@ def _guard(text: str) -> tuple[str, Callable[[str], str]]:
         held[mark] = match[0]
         return mark
 
-    guarded = _GUARDED.sub(keep, text)
+    guarded = re.sub(_GUARDED, keep, text)
     return guarded, lambda part: "".join(held.get(letter, letter) for letter in part)
 
 
 def _stripped(text: str, templates: bool, parameters: bool) -> str:
     """A function's name without template arguments and without parameters, what it returns and the place where it
     begins, unless they are kept."""
-    name, back = _guard(text if parameters else _PLACE.sub("", text))
+    name, back = _guard(text if parameters else re.sub(_PLACE, "", text))
     if not templates:
         name = _without(name, "<")
     if not parameters:
         bare = _without(name, "(")
         if bare != name:
-            name = _RETURNED.sub("", bare.replace(" const", ""))
+            name = re.sub(_RETURNED, "", bare.replace(" const", ""))
     return back(name)
 
 

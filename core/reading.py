@@ -11,7 +11,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Protocol
@@ -25,6 +25,7 @@ from ranksight.core.experiment import ALL_RANKS, COUNTER_KEYS, MESSAGE_COLUMNS
 from ranksight.core.leftout import TABLE as LEFT_OUT
 from ranksight.core.meaning import UNSTATED, Meaning, per_rank
 from ranksight.core.metrics import metric
+from ranksight.core.records import dataclass
 from ranksight.core.registry import Registry
 from ranksight.core.sampled import TABLE as SAMPLING
 from ranksight.core.units import counted

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from ranksight.core import limits
 from ranksight.core.errors import InputError
 from ranksight.core.files import json_text, read_json
 from ranksight.core.meaning import UNSTATED, Meaning
+from ranksight.core.records import dataclass
 
 SCHEMA_VERSION = 1
 """Of an experiment's files."""

@@ -33,9 +33,11 @@ def ndtr(z: float) -> float: ...
 @overload
 def ndtr(z: Array) -> Array: ...
 def ndtr(z: float | Array) -> float | Array:
-    """The standard normal distribution function; scipy's of arrays, which few commands need."""
+    """The standard normal distribution function."""
     if isinstance(z, np.ndarray):
-        return np.asarray(__getattr__("ndtr")(z))
+        if z.size >= MANY or "scipy.special" in sys.modules:
+            return np.asarray(__getattr__("ndtr")(z))
+        return _tails(z) / 2
     return np.float64(math.erfc(-z / math.sqrt(2)) / 2)  # as scipy: a float would not widen short numbers
 
 
@@ -62,8 +64,12 @@ def log_ndtr(z: Array) -> Array:
     """Logarithm of the standard normal distribution function."""
     if z.size >= MANY or "scipy.special" in sys.modules or (z.size and float(z.min()) < LEAST):
         return np.asarray(__getattr__("log_ndtr")(z))
-    tails = np.fromiter(map(math.erfc, (-z / math.sqrt(2)).ravel().tolist()), np.float64, z.size)
-    return np.asarray(np.log(tails.reshape(z.shape) / 2))
+    return np.asarray(np.log(_tails(z) / 2))
+
+
+def _tails(z: Array) -> Array:
+    """Twice the distribution function."""
+    return np.fromiter(map(math.erfc, (-z / math.sqrt(2)).ravel().tolist()), np.float64, z.size).reshape(z.shape)
 
 
 def logsumexp(values: ArrayLike, axis: int | None = None, keepdims: bool = False) -> Any:

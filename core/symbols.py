@@ -14,7 +14,7 @@ import re
 import struct
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from ranksight.core import limits
 from ranksight.core.errors import InputError
 from ranksight.core.files import read_bytes
 from ranksight.core.names import demangled
+from ranksight.core.records import dataclass
 
 _SYMBOL = np.dtype(
     [("name", "u4"), ("info", "u1"), ("other", "u1"), ("section", "u2"), ("value", "u8"), ("size", "u8")]

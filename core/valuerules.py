@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from ranksight.core.arrays import Array
 from ranksight.core.errors import InputError
 from ranksight.core.formula import read_formula
+from ranksight.core.records import dataclass
 
 NAMED = {"cubes": "n^3", "squares": "n^2", "powers-of-two": "2^(n-1)", "even": "2*n", "any": "n"}
 """Rules that have a name."""

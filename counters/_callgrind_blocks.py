@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
@@ -17,7 +16,7 @@ import numpy as np
 from ranksight.core import limits
 from ranksight.core.arrays import Array, Ints, Mask
 from ranksight.core.errors import InputError
-from ranksight.counters._callgrind_numbers import Bytes, decimals, fields, positions
+from ranksight.counters._callgrind_numbers import Bytes, Parsed, decimals, fields, positions
 from ranksight.counters._growing import Names, Sums
 
 _OF_THREE = (b"fn=", b"fl=", b"fi=", b"fe=", b"ob=")
@@ -302,7 +301,7 @@ class Parser:
             self.fail(int(calls[bad[0]]), "'calls=' without a number of calls that makes sense")
         return value.astype(np.float64)
 
-    def _parse(self, b: Bytes, starts: Ints, ends: Ints, rows: Ints) -> _Parsed:
+    def _parse(self, b: Bytes, starts: Ints, ends: Ints, rows: Ints) -> Parsed:
         """Parse the numbers on `rows`."""
         lengths = ends - starts + 1
         is_row = np.zeros(len(starts), bool)
@@ -319,9 +318,9 @@ class Parser:
             at = value[bad[0]]
             shown = text[start[at] : start[at] + min(length[at], 20)].tobytes().decode("ascii", "replace")
             self.fail(int(rows[row[at]]), f"{shown!r} is no cost that makes sense")
-        return _Parsed(text, row, column, start, length, row[value], column[value], number.astype(np.float64))
+        return Parsed(text, row, column, start, length, row[value], column[value], number.astype(np.float64))
 
-    def _sums(self, parsed: _Parsed, target: Ints, targets: int) -> Array:
+    def _sums(self, parsed: Parsed, target: Ints, targets: int) -> Array:
         """Sum the costs of each row at its target."""
         columns = len(self.events)
         slot = target[parsed.cost_row]
@@ -332,7 +331,7 @@ class Parser:
 
     # ---- places -----------------------------------------------------------------------------------------------------
 
-    def _positions(self, parsed: _Parsed, rows: Ints, kind: bytes) -> Ints:
+    def _positions(self, parsed: Parsed, rows: Ints, kind: bytes) -> Ints:
         """Positions of one kind of `rows`; 0 where the file has none, below 0 where one makes no sense."""
         if kind not in self.positions:
             return np.zeros(len(rows), np.int64)
@@ -353,7 +352,7 @@ class Parser:
 
     def _sites(
         self,
-        parsed: _Parsed,
+        parsed: Parsed,
         rows: Ints,
         functions: Ints,
         files: Ints,
@@ -389,17 +388,3 @@ class Parser:
                 end = int(word, 16) if word.startswith("0x") else last + (0 if word == "*" else int(word))
                 if len(self.jumps) < limits.CALLGRIND_SITES:
                     self.jumps[int(functions[index + 1]), start, end] = None
-
-
-@dataclass(frozen=True)
-class _Parsed:
-    """Fields of lines of costs: their row, their column (0 the first cost, below it positions), place and length."""
-
-    text: Bytes
-    row: Ints
-    column: Ints
-    start: Ints
-    length: Ints
-    cost_row: Ints
-    cost_column: Ints
-    cost: Array

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.core.arrays import Ints
+from ranksight.core.arrays import Array, Ints
+from ranksight.core.records import dataclass
 
 Bytes = NDArray[np.uint8]
 
@@ -94,3 +95,17 @@ def positions(text: Bytes, start: Ints, length: Ints, last: int) -> Ints:
     resolved = np.where(known, value[base] + walked - walked[base], last + walked)
     resolved[wrong] = -1
     return resolved
+
+
+@dataclass(frozen=True)
+class Parsed:
+    """Fields of lines of costs: their row, their column (0 the first cost, below it positions), place and length."""
+
+    text: Bytes
+    row: Ints
+    column: Ints
+    start: Ints
+    length: Ints
+    cost_row: Ints
+    cost_column: Ints
+    cost: Array

@@ -17,13 +17,13 @@ it is gprof's assumption, that a function costs the same whoever called it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
 from ranksight.core.arrays import Array, Ints, Mask
 from ranksight.core.leftout import by_object
+from ranksight.core.records import dataclass
 from ranksight.core.symbols import label
 from ranksight.counters.callgrind_profile import Profile
 from ranksight.counters.objects import UNKNOWN, is_address, kernel_name, owner_of

@@ -8,7 +8,6 @@ Source: Valgrind manual, "Callgrind Format Specification".
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +15,7 @@ import numpy as np
 from ranksight.core import limits
 from ranksight.core.arrays import Array, Ints
 from ranksight.core.errors import InputError, readable
+from ranksight.core.records import dataclass
 from ranksight.counters._callgrind_blocks import OF_FOUR, Parser
 
 BLOCK = 2 << 20

@@ -8,30 +8,28 @@ a power of two to when it overflowed). What needs a machine's description is loo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
 from ranksight.campaign.plausible import Check
-from ranksight.core.arrays import Array, Mask
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import ALL_RANKS, WHOLE, Experiment
 from ranksight.core.metrics import CHANCE, FEW, PARTS, TOLERANCE
 from ranksight.core.reading import Reading
+from ranksight.core.records import dataclass
 from ranksight.core.run import HOSTS
 from ranksight.core.sampled import TABLE
 from ranksight.core.units import counted, format_si
+from ranksight.counters.looking import Look
 from ranksight.counters.overflow import NO_PROCESSOR, WIDEST, Narrow, without_overflows
 
 if TYPE_CHECKING:
     from ranksight.platforms import Platform
 
 
-VAGUE = 1 / 8
-"""Relative standard error of values from samples whose number is not known: 64 of them."""
 SLOWEST, FASTEST = 0.5, 1.5
 """Parts of a platform's clock under load between which cycles over time lie: power limits below, turbo above."""
 ABOVE = 1.25
@@ -42,84 +40,7 @@ SAME = 1.1
 """Ratio of the largest to the smallest of nodes that are like each other."""
 
 
-@dataclass(frozen=True)
-class _Look:
-    """One run as the checks see it."""
-
-    reading: Reading
-    table: pd.DataFrame
-    platform: Platform | None
-
-    def column(self, name: str) -> Array:
-        """A metric's values, NaN where it was not measured."""
-        if name not in self.table.columns:
-            return np.full(len(self.table), np.nan)
-        return self.table[name].to_numpy(np.float64)
-
-    @property
-    def whole(self) -> Mask:
-        """Rows of the whole program."""
-        return np.asarray(self.table["kernel"] == WHOLE)
-
-    @cached_property
-    def parts(self) -> Mask:
-        """Rows that add up to the program: those of kernels, or of the program where there are none."""
-        return self.whole if self.whole.all() else ~self.whole
-
-    @cached_property
-    def threads(self) -> float:
-        """Threads of a rank, as far as that is known."""
-        table = self.reading.tables.get("threads")
-        shown = 1
-        if table is not None and {"rank", "thread"} <= set(table.columns) and len(table):
-            shown = table.groupby("rank")["thread"].nunique().max()
-        return max(float(self.reading.configuration.get("threads", 1.0)), float(shown))
-
-    @cached_property
-    def ranks(self) -> float:
-        """Ranks of the run."""
-        most = float(self.table["rank"].max()) + 1 if len(self.table) else 1.0
-        return max(float(self.reading.configuration.get("ranks", 1.0)), most, 1.0)
-
-    @cached_property
-    def traffic(self) -> Array:
-        """Bytes to and from memory of each row."""
-        both = self.column("bytes_mem_read") + self.column("bytes_mem_written")
-        return np.where(np.isfinite(both), both, self.column("bytes_mem"))
-
-    @cached_property
-    def seconds(self) -> float:
-        """How long the run took at most; NaN where no time was measured."""
-        times = (
-            pd.Series(np.where(self.parts, self.column("time"), np.nan)).groupby(self.table["rank"].to_numpy()).sum()
-        )
-        known = [self.reading.wall_time or 0.0, float(times.max()), float(np.nanmax(self.column("time"), initial=0.0))]
-        return max(known) or np.nan
-
-    def variance(self, name: str) -> Array:
-        """What samples leave open of a metric's values; a good deal where nobody knows how many there were."""
-        samples = self.reading.tables.get(TABLE)
-        if samples is not None and {"metric", "samples", "worth"} <= set(samples.columns):
-            mine = samples[samples["metric"] == name]
-            if len(mine):
-                each = (mine["samples"] * mine["worth"] ** 2).groupby([mine["kernel"].astype(str), mine["rank"]]).sum()
-                keys = pd.MultiIndex.from_arrays([self.table["kernel"].astype(str), self.table["rank"]])
-                return np.asarray(np.nan_to_num(each.reindex(keys).to_numpy(np.float64)), dtype=np.float64)
-        said = self.reading.provenance.get(name, "")
-        unknown = said.startswith("sampled") or "(sampled" in said
-        return np.nan_to_num(VAGUE * self.column(name)) ** 2 if unknown else np.zeros(len(self.table))
-
-    def at(self, row: int | None = None) -> str:
-        """Where in the runs this is, in words."""
-        words = [f"{name} = {value:g}" for name, value in self.reading.configuration.items()]
-        if row is not None:
-            kernel, rank = self.table["kernel"].iloc[row], int(self.table["rank"].iloc[row])
-            of_rank = [] if rank == ALL_RANKS else [f"rank {rank}"]
-            words = [*([] if kernel == WHOLE else [str(kernel)]), *of_rank, *words]
-        return ", ".join(words)
-
-
-def _parts(look: _Look) -> Iterator[tuple[str, str]]:
+def _parts(look: Look) -> Iterator[tuple[str, str]]:
     """More of a part than of its whole."""
     for names, whole in PARTS:
         held = [name for name in names if name in look.table.columns]
@@ -142,7 +63,7 @@ def _parts(look: _Look) -> Iterator[tuple[str, str]]:
         )
 
 
-def _more_loads(look: _Look) -> Iterator[tuple[str, str]]:
+def _more_loads(look: Look) -> Iterator[tuple[str, str]]:
     """More loads than instructions: no instruction of a compiler loads twice, and few are loads."""
     loads, instructions = look.column("loads"), look.column("instructions")
     with np.errstate(invalid="ignore"):
@@ -160,7 +81,7 @@ def _more_loads(look: _Look) -> Iterator[tuple[str, str]]:
         )
 
 
-def _instruction_rate(look: _Look) -> Iterator[tuple[str, str]]:
+def _instruction_rate(look: Look) -> Iterator[tuple[str, str]]:
     """More instructions than a core can retire in its cycles."""
     if not {"cycles", "instructions"} <= set(look.table.columns):
         return
@@ -178,7 +99,7 @@ def _instruction_rate(look: _Look) -> Iterator[tuple[str, str]]:
         )
 
 
-def _clock(look: _Look) -> Iterator[tuple[str, str]]:
+def _clock(look: Look) -> Iterator[tuple[str, str]]:
     """Cycles over time that the processor does not run at."""
     if not {"cycles", "time"} <= set(look.table.columns):
         return
@@ -210,7 +131,7 @@ def _clock(look: _Look) -> Iterator[tuple[str, str]]:
     )
 
 
-def _traffic(look: _Look) -> Iterator[tuple[str, str]]:
+def _traffic(look: Look) -> Iterator[tuple[str, str]]:
     """More traffic than the memory domains of the ranks can move."""
     if look.platform is None or not np.isfinite(look.traffic).any():
         return
@@ -235,7 +156,7 @@ def _traffic(look: _Look) -> Iterator[tuple[str, str]]:
     )
 
 
-def _lines(look: _Look) -> Iterator[tuple[str, str]]:
+def _lines(look: Look) -> Iterator[tuple[str, str]]:
     """Less read from memory than the lines that loads brought."""
     if "loads_mem" not in look.table.columns or not {"bytes_mem_read", "bytes_mem"} & set(look.table.columns):
         return
@@ -257,7 +178,7 @@ def _lines(look: _Look) -> Iterator[tuple[str, str]]:
         )
 
 
-def _channels(look: _Look) -> Iterator[tuple[str, str]]:
+def _channels(look: Look) -> Iterator[tuple[str, str]]:
     """A node whose memory traffic is short of that of the others."""
     hosts = look.reading.tables.get(HOSTS)
     ranks = look.table["rank"].to_numpy()
@@ -288,7 +209,7 @@ def _channels(look: _Look) -> Iterator[tuple[str, str]]:
         )
 
 
-def _teams(look: _Look) -> Iterator[tuple[str, str]]:
+def _teams(look: Look) -> Iterator[tuple[str, str]]:
     """Threads that do not fill the cores of a node."""
     threads = look.reading.configuration.get("threads")
     if threads is None:
@@ -310,7 +231,7 @@ def _teams(look: _Look) -> Iterator[tuple[str, str]]:
         )
 
 
-def _absent(look: _Look) -> Iterator[tuple[str, str]]:
+def _absent(look: Look) -> Iterator[tuple[str, str]]:
     """Ranks of which nothing was read, where several were."""
     listed = look.table.loc[look.table["rank"] != ALL_RANKS, "rank"].nunique()
     if 1 < listed < look.ranks:
@@ -321,7 +242,7 @@ def _absent(look: _Look) -> Iterator[tuple[str, str]]:
         )
 
 
-CHECKS: tuple[Callable[[_Look], Iterator[tuple[str, str]]], ...] = (
+CHECKS: tuple[Callable[[Look], Iterator[tuple[str, str]]], ...] = (
     _parts,
     _more_loads,
     _instruction_rate,
@@ -354,9 +275,9 @@ class Checks(Check):
         counters = reading.counters
         if counters is None or counters.empty:
             return reading
-        look = _Look(reading, counters, self.platform)
+        look = Look(reading, counters, self.platform)
         kept, said = without_overflows(counters, look.seconds, look.ranks * look.threads)
-        look = _Look(reading, kept, self.platform)
+        look = Look(reading, kept, self.platform)
         self.narrow.add(kept, look.at())
         findings = [("overflow", f"{text} ({look.at()})") for text in said]
         findings += [finding for check in CHECKS for finding in check(look)]

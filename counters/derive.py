@@ -8,12 +8,12 @@ sampling error where its events were sampled.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
 from ranksight.core.arrays import Array
 from ranksight.core.formula import Formula
+from ranksight.core.records import dataclass
 from ranksight.core.sampled import effective
 from ranksight.counters.names import fold
 from ranksight.platforms.events import EventTable

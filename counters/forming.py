@@ -16,7 +16,7 @@ it grows with them. A note names the events that were not counted, and what a mo
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -27,6 +27,7 @@ from ranksight.core.experiment import COUNTER_KEYS
 from ranksight.core.formula import read_formula
 from ranksight.core.metrics import METRICS
 from ranksight.core.reading import Reading
+from ranksight.core.records import dataclass
 from ranksight.core.sampled import TABLE, sampling
 from ranksight.counters.derive import derive
 from ranksight.counters.names import fold, metric_name

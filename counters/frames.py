@@ -7,7 +7,7 @@ import tempfile
 import warnings
 import weakref
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from ranksight.campaign.naming import Naming
 from ranksight.core.errors import InputError, meant
 from ranksight.core.experiment import Experiment
 from ranksight.core.leftout import warning
+from ranksight.core.records import dataclass
 from ranksight.counters.checking import Checks
 from ranksight.counters.forming import formed
 from ranksight.counters.readers._delimited import Delimited

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from importlib import resources
 
@@ -21,6 +21,7 @@ import numpy as np
 
 from ranksight.core.arrays import Array
 from ranksight.core.metrics import METRICS
+from ranksight.core.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

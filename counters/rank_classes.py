@@ -11,11 +11,11 @@ second shows how far ranks of the class differ. Smaller classes are simulated wh
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from ranksight.core.arrays import Array, Ints
+from ranksight.core.records import dataclass
 from ranksight.counters.signature import AGREE
 
 _SEED = 44

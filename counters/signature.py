@@ -21,11 +21,10 @@ help does not repeat. Source: Panadero et al., "P3S: a methodology to analyze an
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from ranksight.core.arrays import Array, Ints
+from ranksight.core.records import dataclass
 
 ENOUGH = 0.95
 """Share of the time that the simulated part has to stand for: what ends a run may be left out, and is stated."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, overload
 
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 
 from ranksight.core.arrays import Array, Mask
 from ranksight.core.experiment import WHOLE
+from ranksight.core.records import dataclass
 from ranksight.core.units import counted, whole
 from ranksight.model.application.breakdown import Refined
 from ranksight.model.fitting.fitted import Fitted

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,14 +13,13 @@ from ranksight.core.arrays import Array
 from ranksight.core.errors import InputError
 from ranksight.core.html import drawn
 from ranksight.core.log import log
+from ranksight.core.records import dataclass
 from ranksight.core.units import counted
 from ranksight.model.fitting.abstaining import along_ties
 from ranksight.model.function_table import function_table, html
-from ranksight.model.messages.table import MessageTable
 from ranksight.model.modelfile import read, understanding, write
 from ranksight.model.notes import notes
 from ranksight.model.predicting import Learned
-from ranksight.model.prediction import Prediction, answer
 from ranksight.model.questions import combinations
 from ranksight.model.resource.clock import Timed, untimed
 from ranksight.model.selecting import selected
@@ -36,6 +35,8 @@ if TYPE_CHECKING:
     from ranksight.analysis.diagnosis.diagnosing import Diagnosis
     from ranksight.comm.topology.shape import Topology
     from ranksight.core.experiment import Experiment
+    from ranksight.model.messages.table import MessageTable
+    from ranksight.model.prediction import Prediction
 
 
 @dataclass(frozen=True)
@@ -212,6 +213,8 @@ class Model(Learned):
 
         `times` (k,): seconds that runs are known to take; energy and power are those of such runs.
         """
+        from ranksight.model.prediction import answer
+
         kernels, metrics = ((each,) if isinstance(each, str) else each for each in (kernels, metrics))
         return answer(self, points, level, kernels, metrics, times)
 

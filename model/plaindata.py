@@ -24,6 +24,11 @@ _DAMAGE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, 
 """What is raised where an entry is missing, of another kind, or larger than a number may be."""
 
 
+def known(**values: Any) -> dict[str, Any]:
+    """Those of some values that are not None, to replace others by."""
+    return {name: value for name, value in values.items() if value is not None}
+
+
 def with_gaps(numbers: ArrayLike) -> Any:
     """Numbers of any shape as nested lists, None where one is not finite."""
     array = np.asarray(numbers, dtype=np.float64)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import Any, Self
 
@@ -15,6 +15,7 @@ from ranksight.core.arrays import Array, Index
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE
 from ranksight.core.metrics import metric
+from ranksight.core.records import dataclass
 from ranksight.model.application import whole
 from ranksight.model.application.agreement import Agreement, operations_summed, remark, with_doubts
 from ranksight.model.application.breakdown import Breakdown, Refined

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -18,6 +18,7 @@ from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE
 from ranksight.core.html import drawn, table
 from ranksight.core.metrics import metric
+from ranksight.core.records import dataclass
 from ranksight.core.units import counted, finite, in_full, whole
 from ranksight.model.answers import Answer, Answers, evidence_of_series, evidence_of_sum
 from ranksight.model.application.breakdown import Breakdown, EquationTerms, Refined

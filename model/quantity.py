@@ -15,12 +15,13 @@ named once, where a quantity is answered: :meth:`Quantity.interval`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from ranksight.core import special
 from ranksight.core.arrays import Array, Index, log, ratio
+from ranksight.core.records import dataclass
 
 UNKNOWN = 20.0
 """Standard deviation of a logarithm that stands for no knowledge."""

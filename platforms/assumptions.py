@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
+from ranksight.core.records import dataclass
 from ranksight.core.toml import decode
 
 BASES = ("published", "learned", "judgement")

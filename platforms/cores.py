@@ -11,12 +11,12 @@ Where no factor is published, these widths say how a kernel's cycles change:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from math import exp, hypot, log, sqrt
 from typing import Any
 
+from ranksight.core.records import dataclass
 from ranksight.core.toml import decode
 from ranksight.core.units import counted
 from ranksight.platforms.assumptions import spread

@@ -6,12 +6,13 @@ Only the standard library is needed, so that any verb can look a machine up with
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from itertools import pairwise
 from typing import Any
 
 from ranksight.core import limits
 from ranksight.core.errors import InputError
+from ranksight.core.records import dataclass
 
 MEMORY = "memory"
 """Name of main memory among the levels of :meth:`Platform.latencies`."""

@@ -6,8 +6,8 @@ Valgrind's cache simulators (cachegrind, callgrind) want line size and number of
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
+from ranksight.core.records import dataclass
 from ranksight.platforms.platform import Cache, Platform
 
 

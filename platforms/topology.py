@@ -9,11 +9,11 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
 from ranksight.core.errors import InputError
 from ranksight.core.processor import read_processor
+from ranksight.core.records import dataclass
 from ranksight.core.units import parse_size
 from ranksight.platforms.platform import Layout
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from ranksight.core.experiment import Experiment
+from ranksight.core.records import dataclass
 from ranksight.core.units import format_si
 from ranksight.model.fitted_model import Model
 from ranksight.model.uncertainty.forecast import OK

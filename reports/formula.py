@@ -10,9 +10,9 @@ import ast
 import keyword
 import re
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 
+from ranksight.core.records import dataclass
 from ranksight.core.units import format_si
 from ranksight.reports.pasted import latex_text
 

@@ -9,13 +9,13 @@ What is still missed in the end is kept, and the page shows it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from ranksight.analysis.diagnosis.causes import CAUSES, causes_of, seconds_of
 from ranksight.analysis.diagnosis.evidence import gather
 from ranksight.core.arrays import Array, Index
+from ranksight.core.records import dataclass
 from ranksight.model.fitted_model import Model
 from ranksight.model.uncertainty.forecast import OK
 from ranksight.reports.sweep import RANKS, Sweep, following, holding
@@ -105,7 +105,7 @@ def grid(sweep: Sweep) -> Grid | None:
     if not names:
         return None
     room = int(np.clip(WORK / max(1, len(model.fitted)), FEWEST, MOST))
-    if model.equation.replays:
+    if model.equation.replay is not None:
         room = REPLAYED
     axes = {name: _start(sweep, name) for name in names}
     asked = _Asked(sweep, names)

@@ -8,13 +8,13 @@ and each kernel's parts say where.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
 from ranksight.analysis.planning.cost import Cost
 from ranksight.core.arrays import Array
+from ranksight.core.records import dataclass
 from ranksight.core.units import HOUR
 from ranksight.model.uncertainty.forecast import OK
 from ranksight.reports.sweep import RANKS, Sweep

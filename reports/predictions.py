@@ -172,7 +172,7 @@ def _row(answer: Answer) -> list[str | Cell]:
 
 def _over(prediction: Prediction) -> list[Block]:
     """How values run along the parameter that was given several values, where no other was: a line for each."""
-    taken = {name: len(np.unique(prediction.answers.points[:, at])) for at, name in enumerate(prediction.parameters)}
+    taken = {name: len(set(prediction.answers.points[:, at].tolist())) for at, name in enumerate(prediction.parameters)}
     varied = [name for name, values in taken.items() if values > 1]
     if len(varied) != 1 or taken[varied[0]] < CURVE:
         return []

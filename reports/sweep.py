@@ -7,7 +7,6 @@ series of the model.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -17,6 +16,7 @@ from ranksight.analysis.diagnosis.diagnosing import Diagnosis, diagnose
 from ranksight.analysis.diagnosis.evidence import Evidence, gather
 from ranksight.core.arrays import Array, Mask
 from ranksight.core.errors import InputError, meant
+from ranksight.core.records import dataclass
 from ranksight.model.application.breakdown import Breakdown
 from ranksight.model.fitted_model import Model
 from ranksight.model.uncertainty.forecast import OK, Forecast

@@ -10,11 +10,11 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TextIO, cast
 
 from ranksight.core.names import printable, short_names
+from ranksight.core.records import dataclass
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from ranksight.core.arrays import Array
 from ranksight.core.experiment import Experiment, Run
 from ranksight.core.names import printable, short_names
+from ranksight.core.records import dataclass
 from ranksight.model.structure.stated import BETWEEN
 from ranksight.reports.sweep import Sweep
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
 from ranksight.core.experiment import WHOLE
+from ranksight.core.records import dataclass
 from ranksight.core.units import counted
 from ranksight.model.notes import one_domain
 from ranksight.model.uncertainty import forecast

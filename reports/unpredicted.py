@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
 from ranksight.analysis.planning.remedies import named_run
 from ranksight.core.experiment import WHOLE
+from ranksight.core.records import dataclass
 from ranksight.core.valuerules import infer, next_value
 from ranksight.model.uncertainty import forecast
 from ranksight.reports.sweep import RANKS, Sweep, place

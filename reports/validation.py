@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import pandas as pd
 
@@ -11,6 +9,7 @@ from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE, Experiment
 from ranksight.core.html import table
 from ranksight.core.metrics import metric
+from ranksight.core.records import dataclass
 from ranksight.core.units import counted, in_full
 from ranksight.model.application.breakdown import Breakdown
 from ranksight.model.fitted_model import Model

@@ -10,8 +10,6 @@ changed say nothing about times. The whole program is tested alone: its change i
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -19,6 +17,7 @@ from ranksight.analysis.comparison.sides import Key, Side
 from ranksight.core import special
 from ranksight.core.arrays import Array, Index, Mask
 from ranksight.core.experiment import WHOLE
+from ranksight.core.records import dataclass
 
 SAME, CHANGED, UNSURE, NEW, GONE = range(5)
 """Within the noise; more than that; insufficient data on a side; only after; only before."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,7 @@ from ranksight.core.arrays import Array
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE, Run
 from ranksight.core.metrics import metric
+from ranksight.core.records import dataclass
 from ranksight.model.application.breakdown import Terms
 from ranksight.model.fitted_model import Model
 from ranksight.model.series.reducing import Series

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from ranksight.analysis.comparison.sides import Side
 from ranksight.core.arrays import Array, log_ratio
 from ranksight.core.experiment import WHOLE
+from ranksight.core.records import dataclass
 from ranksight.model.uncertainty.forecast import TAIL
 
 STEPS = 25

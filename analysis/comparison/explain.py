@@ -12,11 +12,12 @@ per level are missing, T = i (T/i); where instructions are missing, messages x b
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from ranksight.analysis.comparison.sides import Side
+from ranksight.core.records import dataclass
 from ranksight.model.application.breakdown import Terms
 from ranksight.model.resource.equation import LEVELS
 

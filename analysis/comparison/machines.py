@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import ceil
 
 import numpy as np
@@ -13,6 +13,7 @@ from ranksight.analysis.diagnosis.diagnosing import diagnose
 from ranksight.analysis.planning.spending import charged
 from ranksight.core.arrays import Array
 from ranksight.core.errors import InputError, RanksightError
+from ranksight.core.records import dataclass
 from ranksight.core.units import HOUR, finite
 from ranksight.model.energy.prices import JOULES, Prices
 from ranksight.model.fitted_model import Model

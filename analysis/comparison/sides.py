@@ -9,7 +9,7 @@ compiler, a signature written out. A rename is reported and never assumed; the u
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from difflib import SequenceMatcher
 
 import numpy as np
@@ -18,6 +18,7 @@ from ranksight.core.arrays import Array, Mask
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE
 from ranksight.core.metrics import metric
+from ranksight.core.records import dataclass
 from ranksight.model.fitted_model import Model
 from ranksight.model.series.poisson import HALF
 from ranksight.model.series.reducing import Series

@@ -14,7 +14,7 @@ latency binds (Little's law).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,6 +22,7 @@ import numpy as np
 from ranksight.analysis.diagnosis.execution import LONGEST, Execution, execution
 from ranksight.core import special
 from ranksight.core.arrays import Array, Index, Mask, ratio
+from ranksight.core.records import dataclass
 from ranksight.model.resource.counters import CONTRADICT
 from ranksight.model.resource.equation import LEVELS
 

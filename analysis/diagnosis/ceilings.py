@@ -7,12 +7,13 @@ model can be diagnosed on a machine that has no description of the measured one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from ranksight.core.arrays import Array, Index, Mask
+from ranksight.core.records import dataclass
 from ranksight.model.plaindata import Stored, from_gaps
 from ranksight.platforms import events
 

@@ -8,11 +8,11 @@ of functions decide the others.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from ranksight.core.arrays import Array
+from ranksight.core.records import dataclass
 from ranksight.model.plaindata import Stored
 from ranksight.model.resource.equation import LEVELS
 from ranksight.model.series.reducing import Series

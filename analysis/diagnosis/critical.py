@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,6 +12,7 @@ from ranksight.comm.replay.path import critical_path
 from ranksight.comm.replay.replayed import CAUSES, Replayed
 from ranksight.core.arrays import Array
 from ranksight.core.errors import RanksightError
+from ranksight.core.records import dataclass
 
 if TYPE_CHECKING:
     from ranksight.model.fitted_model import Model

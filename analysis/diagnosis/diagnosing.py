@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import cached_property, wraps
+from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,9 +26,11 @@ from ranksight.analysis.diagnosis import (
 from ranksight.analysis.diagnosis.causes import CAUSES, Causes, causes_of, seconds_of
 from ranksight.analysis.diagnosis.evidence import Evidence, gather, observed
 from ranksight.analysis.diagnosis.scaling import is_strong, line_of
+from ranksight.analysis.diagnosis.tabled import Make, reading, tabled
 from ranksight.core import html
 from ranksight.core.arrays import Array, Mask, ratio
 from ranksight.core.errors import InputError, nearest
+from ranksight.core.records import dataclass
 from ranksight.core.units import counted, finite, format_si, in_words
 from ranksight.model.application.breakdown import TERMS, EquationTerms
 from ranksight.model.plaindata import plain
@@ -45,30 +45,6 @@ if TYPE_CHECKING:
 SCHEMA_VERSION = 1
 FEWEST = 4
 """Ranks from which there are several layouts."""
-Make = Callable[["Diagnosis"], pd.DataFrame]
-
-
-@contextmanager
-def _reading(name: str) -> Iterator[None]:
-    """Read what the model's file keeps of the measurements, which others may have written."""
-    try:
-        yield
-    except (LookupError, TypeError, ValueError, AttributeError) as error:
-        raise InputError(
-            f"'diagnosis' of the model is damaged or of another version, at {name}", "fit the model again"
-        ) from error
-
-
-def _table(make: Make) -> Make:
-    """A table that is made when it is first asked for."""
-
-    @wraps(make)
-    def table(self: Diagnosis) -> pd.DataFrame:
-        if make not in self._made:
-            self._made[make] = make(self)
-        return self._made[make].copy()
-
-    return table
 
 
 @dataclass(frozen=True)
@@ -154,7 +130,7 @@ class Diagnosis:
 
     # Tables, described where they are made.
 
-    @_table
+    @tabled
     def verdicts(self) -> pd.DataFrame:
         """What bounds each kernel at each configuration; see :func:`ranksight.analysis.diagnosis.verdicts.table`.
 
@@ -166,7 +142,7 @@ class Diagnosis:
         table = verdicts.table(self.evidence, self.causes)
         return table[table["kernel"].isin(self.only)].reset_index(drop=True) if self.only else table
 
-    @_table
+    @tabled
     def scaling(self) -> pd.DataFrame:
         """How each kernel goes with the ranks; see :func:`ranksight.analysis.diagnosis.scaling.table`.
 
@@ -194,7 +170,7 @@ class Diagnosis:
             return near
         return scaling.with_classes(near, along(line), target)
 
-    @_table
+    @tabled
     def rankings(self) -> pd.DataFrame:
         """Kernels by size at each rank count; see :func:`ranksight.analysis.diagnosis.ranking.rankings`.
 
@@ -205,7 +181,7 @@ class Diagnosis:
         """
         return ranking.rankings(self.line)
 
-    @_table
+    @tabled
     def crossovers(self) -> pd.DataFrame:
         """Where kernels overtake each other; see :func:`ranksight.analysis.diagnosis.ranking.crossovers`.
 
@@ -214,7 +190,7 @@ class Diagnosis:
         """
         return ranking.crossovers(self.line, self.level)
 
-    @_table
+    @tabled
     def efficiencies(self) -> pd.DataFrame:
         """POP efficiencies by rank count; see :func:`ranksight.analysis.diagnosis.efficiencies.table`.
 
@@ -224,7 +200,7 @@ class Diagnosis:
         """
         return efficiencies.table(self.line, self.strong)
 
-    @_table
+    @tabled
     def roofline(self) -> pd.DataFrame:
         """Position under the roof of each memory level; see :func:`ranksight.analysis.diagnosis.roofline.table`.
 
@@ -235,37 +211,37 @@ class Diagnosis:
         """
         return roofline.table(self.evidence)
 
-    @_table
+    @tabled
     def pairs(self) -> pd.DataFrame:
         """Same CPI, unlike blocking by memory; see :func:`ranksight.analysis.diagnosis.pairs.table`."""
         return pairs.table(self.evidence, self.causes)
 
-    @_table
-    @_reading("balance")
+    @tabled
+    @reading("balance")
     def balance(self) -> pd.DataFrame:
         """Load balance as measured; see :func:`ranksight.analysis.diagnosis.balance.table`."""
         return balance.table(self.evidence, self._observed.get("balance", {}))
 
-    @_table
-    @_reading("teams")
+    @tabled
+    @reading("teams")
     def teams(self) -> pd.DataFrame:
         """Balance of a rank's threads as measured; see :func:`ranksight.analysis.diagnosis.balance.teams_table`."""
         return balance.teams_table(self.evidence, self._observed.get("teams", {}))
 
-    @_table
-    @_reading("waits")
+    @tabled
+    @reading("waits")
     def waits(self) -> pd.DataFrame:
         """Wait states as measured; see :func:`ranksight.analysis.diagnosis.waits.table`."""
         return waits.table(self._observed.get("waits", []))
 
-    @_table
+    @tabled
     def blocking(self) -> pd.DataFrame:
         """BF_comm where it was measured and at the configurations asked for; see
         :func:`ranksight.analysis.diagnosis.exchanges.blocking_table`."""
         points = np.unique(np.concatenate([self.model.training, self.evidence.points]), axis=0)
         return exchanges.blocking_table(self.model, points, self.level)
 
-    @_table
+    @tabled
     def terms(self) -> pd.DataFrame:
         """CPI_exec, BF_mem and clock of each kernel and T_others, with intervals, over the line to the target where
         the model has ranks, else at the configurations asked for; columns
@@ -276,24 +252,24 @@ class Diagnosis:
         terms = EquationTerms(asked.parameters, asked.points, broken.terms, broken.others, kernels)
         return pd.DataFrame(terms.rows(), columns=list(TERMS))
 
-    @_table
+    @tabled
     def algorithms(self) -> pd.DataFrame:
         """Algorithms of collectives; see :func:`ranksight.analysis.diagnosis.exchanges.algorithms_table`."""
         return exchanges.algorithms_table(self.model, np.asarray(self.target, dtype=np.float64))
 
-    @_table
-    @_reading("fitted_costs")
+    @tabled
+    @reading("fitted_costs")
     def fitted_costs(self) -> pd.DataFrame:
         """Operations' times as measured; see :func:`ranksight.analysis.diagnosis.exchanges.fitted_table`."""
         return exchanges.fitted_table(self._observed.get("exchanges", {}))
 
-    @_table
+    @tabled
     def saturation(self) -> pd.DataFrame:
         """Kernels that fill their memory domain with some of its cores; see
         :func:`ranksight.analysis.diagnosis.saturation.table`."""
         return saturation.table(self.model, self.target, self.level)
 
-    @_table
+    @tabled
     def advice(self) -> pd.DataFrame:
         """What is wrong and what mending it gives; see :func:`ranksight.analysis.diagnosis.advice.table`.
 
@@ -306,7 +282,7 @@ class Diagnosis:
         measured = float(self.model.training[:, self.model.parameters.index("ranks")].max())
         memory, layout, uneven = advice.memory(self.line, measured), self._layout(), self.balance()
         named = uneven.loc[uneven["named"].astype(bool), "kernel"].tolist()
-        with _reading("balance"):
+        with reading("balance"):
             busiest = balance.busiest_ranks(self._observed.get("balance", {}), named)
         evidences = self.evidence, self.causes, self.scaling(), uneven, self.teams(), self.waits(), self.saturation()
         return advice.table(*evidences, busiest, layout, memory)

@@ -17,12 +17,11 @@ has M = 0 and is known exactly; one that waits for memory at every configuration
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from ranksight.core import special
 from ranksight.core.arrays import Array, ratio
+from ranksight.core.records import dataclass
 
 WIDTH = 8.0
 """Instructions that a core retires a cycle at most; the widest of today's cores rename or retire six to eight."""

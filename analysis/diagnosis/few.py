@@ -10,7 +10,7 @@ beyond the waits of all its loads is execution.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,6 +20,7 @@ from ranksight.analysis.diagnosis.counted import Counted
 from ranksight.analysis.diagnosis.execution import WIDTH
 from ranksight.core import special
 from ranksight.core.arrays import Array
+from ranksight.core.records import dataclass
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.resource.equation import LEVELS
 

@@ -7,7 +7,7 @@ the network, of an algorithm or of the placement are replayed too, so that what 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,7 @@ from ranksight.comm.replay.replayed import Replayed
 from ranksight.comm.replay.wires import places_of, slower
 from ranksight.core.arrays import Array, Ints
 from ranksight.core.errors import InputError, InsufficientError
+from ranksight.core.records import dataclass
 from ranksight.model.application.network import Network
 from ranksight.model.application.replayed import Question, settled
 from ranksight.model.messages.order import Order

@@ -8,7 +8,7 @@ the network or the measurement is suspected; otherwise the implementation (Shudl
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from ranksight.core.arrays import Array
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import Experiment
 from ranksight.core.metrics import metric
+from ranksight.core.records import dataclass
 from ranksight.model.search.growth import Growth
 from ranksight.model.series.reducing import Series
 from ranksight.model.spaces.rulers import MPI, UNIT, Ruler

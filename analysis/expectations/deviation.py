@@ -9,12 +9,12 @@ delta = G/E gives the trend only.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from ranksight.analysis.expectations.models import Key, Model, one
 from ranksight.core.arrays import Array
+from ranksight.core.records import dataclass
 from ranksight.model.fitting.fit_series import fit_series
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.search.growth import NONE, Growth

@@ -39,7 +39,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -51,6 +51,7 @@ from ranksight.analysis.expectations import grammar
 from ranksight.analysis.expectations.inequality import Inequality, inequality
 from ranksight.core.errors import InputError
 from ranksight.core.formula import FormulaError
+from ranksight.core.records import dataclass
 from ranksight.core.toml import decode, read
 from ranksight.model.search.growth import NONE, Growth
 from ranksight.model.spaces.rulers import DEPTH, Ruler

@@ -13,9 +13,9 @@ letter, so that most kernels need no quotes.
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
 
 from ranksight.core.formula import FormulaError, Tree, read_tree
+from ranksight.core.records import dataclass
 
 LONGEST = 4000
 """Characters of a rule."""

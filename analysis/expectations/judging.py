@@ -12,13 +12,14 @@ leading term (the paper's Table 3, MPI memory on Piz Daint, prints it as a total
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 from ranksight.analysis.expectations.deviation import Cost
 from ranksight.analysis.expectations.document import Expectation, Study
 from ranksight.analysis.expectations.match import Match, limit_of, match
 from ranksight.analysis.expectations.models import Model
+from ranksight.core.records import dataclass
 from ranksight.core.units import counted
 from ranksight.model.search.growth import Growth
 

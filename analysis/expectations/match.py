@@ -7,10 +7,10 @@ them have to hold, each with its own D, the others being held.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
+from ranksight.core.records import dataclass
 from ranksight.model.search.growth import NONE, Growth
 from ranksight.model.spaces.rulers import deviation
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -21,6 +20,7 @@ from ranksight.analysis.expectations.inequality import Sum
 from ranksight.analysis.expectations.judging import AGREEMENT, weakness
 from ranksight.analysis.expectations.models import Key, Model
 from ranksight.core.arrays import Array
+from ranksight.core.records import dataclass
 from ranksight.model.search.growth import Growth
 from ranksight.model.series.noise import locate
 

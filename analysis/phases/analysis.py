@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -17,6 +16,7 @@ from ranksight.analysis.phases.relate import UNRELATED, Related, relate
 from ranksight.analysis.phases.table import Clock, phase_table
 from ranksight.core.errors import InputError, InsufficientError
 from ranksight.core.experiment import Experiment
+from ranksight.core.records import dataclass
 from ranksight.core.units import assigned
 from ranksight.model.resource.equation import Machine
 from ranksight.platforms import Platform

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from ranksight.core import limits
 from ranksight.core.arrays import Array, Ints, Mask
 from ranksight.core.errors import InputError, InsufficientError
 from ranksight.core.experiment import Experiment, Run
+from ranksight.core.records import dataclass
 from ranksight.core.tables import open_table
 from ranksight.counters.collectors.callgrind_intervals import INTERVALS
 from ranksight.counters.mpi_calls import CALLS, COMPLETING, END, POSTING

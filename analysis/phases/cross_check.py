@@ -7,7 +7,6 @@ Their agreement is evidence, and a disagreement has its cause in one of their pa
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +14,7 @@ import numpy as np
 from ranksight.analysis.phases.pet import Pet
 from ranksight.core.arrays import Array
 from ranksight.core.errors import InputError
+from ranksight.core.records import dataclass
 from ranksight.core.units import finite
 from ranksight.model.application.breakdown import Breakdown
 from ranksight.model.uncertainty import forecast

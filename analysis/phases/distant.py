@@ -9,14 +9,13 @@ Source: Panadero et al. 2015, section 3, steps 4 to 6, tables 1 and 2.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ranksight.analysis.phases.instructions import InstructionTable
 from ranksight.analysis.phases.weights import PLAIN, RULES
 from ranksight.core.errors import InsufficientError
+from ranksight.core.records import dataclass
 
 SAME = 0.01
 """Relative change of cycles per instruction below which they are taken as the same."""

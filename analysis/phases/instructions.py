@@ -13,14 +13,13 @@ Source: Panadero et al. 2015, equations 1 to 3, table 1.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
 from ranksight.analysis.phases.weights import Weight, displacement, line
 from ranksight.core.arrays import Array, ratio
+from ranksight.core.records import dataclass
 
 CONSTANT = 0.05
 """Largest spread of totals that still counts as constant: similarity within 95 % holds for groups and totals."""

@@ -9,7 +9,6 @@ Source: Panadero et al. 2015, section 2.2.1, models data volumes by regression; 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -18,6 +17,7 @@ from ranksight.analysis.phases.calls import Calls, traced
 from ranksight.analysis.phases.relate import UNRELATED, Related
 from ranksight.core.arrays import Array
 from ranksight.core.experiment import Experiment, Run
+from ranksight.core.records import dataclass
 from ranksight.model.application.comm_blocking import costs_time
 from ranksight.model.application.communication import Communication
 from ranksight.model.application.network import Network

@@ -10,7 +10,6 @@ Source: Panadero et al. 2015, equation 4.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,6 +19,7 @@ from ranksight.analysis.phases.power import Power
 from ranksight.analysis.phases.weights import RULES, Weight, admits
 from ranksight.core.arrays import Array
 from ranksight.core.errors import InputError
+from ranksight.core.records import dataclass
 from ranksight.model.plaindata import Stored
 
 

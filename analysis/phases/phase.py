@@ -9,7 +9,6 @@ Source: Panadero et al. 2015, section 2.2.3.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
 
@@ -23,6 +22,7 @@ from ranksight.analysis.phases.power import Power, fit_power
 from ranksight.analysis.phases.weights import Weight, fit_weight
 from ranksight.core.arrays import Array, Index
 from ranksight.core.errors import InputError, InsufficientError
+from ranksight.core.records import dataclass
 
 SIMILARITY = 0.95
 """Ranks are similar where the smaller of their instruction counts is at least this part of the larger."""

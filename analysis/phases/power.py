@@ -9,8 +9,6 @@ Source: Panadero et al. 2015, section 3, table 3.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -18,6 +16,7 @@ from ranksight.analysis.phases.weights import line
 from ranksight.core import special
 from ranksight.core.arrays import Array
 from ranksight.core.errors import InsufficientError
+from ranksight.core.records import dataclass
 from ranksight.model.plaindata import Stored
 
 

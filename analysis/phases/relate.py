@@ -10,7 +10,6 @@ Source: Panadero et al. 2015, section 2.2.1.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -18,6 +17,7 @@ import pandas as pd
 from ranksight.analysis.phases.calls import Calls, rank_rows
 from ranksight.analysis.phases.repeats import Phases, find_phases
 from ranksight.core.arrays import Array, Ints
+from ranksight.core.records import dataclass
 
 Token = tuple[str, str]
 UNRELATED = -1

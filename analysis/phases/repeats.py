@@ -12,11 +12,12 @@ patterns of communication and computation are phases, with the times they occur 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
 from ranksight.core.arrays import Array, Ints
+from ranksight.core.records import dataclass
 
 _COST = 2
 """Symbols that it takes to write a loop, its mark and its number of turns: shorter repetitions are no loops."""

@@ -11,13 +11,13 @@ Source: Panadero et al. 2015, section 2.2.2, figure 4 and table 1.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ranksight.core.arrays import Array, Mask
 from ranksight.core.errors import InputError, InsufficientError
+from ranksight.core.records import dataclass
 from ranksight.model.plaindata import Stored
 
 PLAIN = "ranks"

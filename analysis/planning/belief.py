@@ -25,12 +25,12 @@ the entropy of the answer up to a constant, is what the run is worth (Bayesian e
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from ranksight.core.arrays import Array, Index, Mask, log_ratio
+from ranksight.core.records import dataclass
 from ranksight.model import priors
 from ranksight.model.fitting.fitted import Fitted, between_jobs
 from ranksight.model.process.posterior import NORMAL, Process

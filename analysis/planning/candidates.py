@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from ranksight.core.arrays import Array
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import Experiment
 from ranksight.core.limits import RANKS
+from ranksight.core.records import dataclass
 from ranksight.core.units import in_full
 from ranksight.model.questions import above_zero
 

@@ -4,7 +4,7 @@ run first. Results of the cheap ones may change which expensive ones are worth m
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from ranksight.analysis.planning.remedies import NETWORK, Remedy, remedies, requ
 from ranksight.core.arrays import Array
 from ranksight.core.errors import InsufficientError
 from ranksight.core.experiment import Experiment
+from ranksight.core.records import dataclass
 from ranksight.core.units import HOUR, in_full
 from ranksight.core.valuerules import Rule
 from ranksight.model.fitted_model import Model

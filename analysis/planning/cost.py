@@ -15,7 +15,6 @@ expectation ``median * exp(sigma^2 / 2)`` (that of a lognormal law): a run that 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -25,6 +24,7 @@ from ranksight.core.arrays import Array
 from ranksight.core.errors import InsufficientError
 from ranksight.core.experiment import Experiment
 from ranksight.core.mpi import RANK_COUNTS
+from ranksight.core.records import dataclass
 from ranksight.core.units import HOUR
 from ranksight.model.fitted_model import Model
 from ranksight.model.fitting.fit_series import fit_series

@@ -21,12 +21,12 @@ expected is expected under the hypotheses that fit so far, and none of them has 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
 from ranksight.analysis.planning.prospect import Prospect
 from ranksight.core.arrays import Array, Index
+from ranksight.core.records import dataclass
 
 WORTH = 0.01
 """Least part of the interval that runs for the whole budget must be expected to take away; a cheaper run is worth a

@@ -7,7 +7,7 @@ for the communication. Series whose answers are exact already contribute nothing
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from ranksight.core.arrays import Array, Index
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE
 from ranksight.core.metrics import metric
+from ranksight.core.records import dataclass
 from ranksight.model.application import whole
 from ranksight.model.fitted_model import Model
 from ranksight.model.fitting.fitted import Fitted

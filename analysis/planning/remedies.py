@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from ranksight.analysis.planning.goal import MOST_LOST, Goal
 from ranksight.core.arrays import Array, Mask
 from ranksight.core.experiment import WHOLE, Experiment
 from ranksight.core.metrics import metric
+from ranksight.core.records import dataclass
 from ranksight.core.sampled import sampling_of
 from ranksight.core.units import HOUR, in_full
 from ranksight.model.fitted_model import Model

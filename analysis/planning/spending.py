@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
 from ranksight.core import special
 from ranksight.core.arrays import Array, ratio
 from ranksight.core.errors import InputError
+from ranksight.core.records import dataclass
 from ranksight.model.energy.predicted import combined, parts, usable
 from ranksight.model.energy.prices import JOULES, Prices
 from ranksight.model.fitted_model import Model

@@ -9,13 +9,13 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from ranksight.campaign.scheduling.jobs import COMPLETE, Job
 from ranksight.campaign.scheduling.schedulers import Scheduler, ask
 from ranksight.core.errors import InputError, ToolError
 from ranksight.core.files import read_json, write_json
+from ranksight.core.records import dataclass
 
 RECORD = "jobs.json"
 ENDED = frozenset(

@@ -12,11 +12,12 @@ import math
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from ranksight.campaign.scheduling.schedulers import Scheduler
 from ranksight.core.errors import InputError, writable
+from ranksight.core.records import dataclass
 
 SHARING = ("--exclusive", "--oversubscribe", "-s", "-x")
 """Options that say themselves whether nodes are shared."""

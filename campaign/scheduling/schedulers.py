@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 from ranksight.core.errors import ToolError
+from ranksight.core.records import dataclass
 from ranksight.core.registry import Registry
 
 PATIENCE = 120.0

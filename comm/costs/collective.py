@@ -16,7 +16,6 @@ reduce_scatter, reduce_scatter_block           the block that one rank receives
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -25,6 +24,7 @@ from numpy.typing import ArrayLike
 from ranksight.comm.costs.fabric import Fabric
 from ranksight.core.arrays import Array, Ints
 from ranksight.core.errors import InputError
+from ranksight.core.records import dataclass
 from ranksight.core.registry import Registry
 
 Algorithm = Callable[[Ints, Array, Fabric], Array]

@@ -11,7 +11,7 @@ they cross, and each switch beyond the first adds its latency (:mod:`ranksight.c
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,6 +21,7 @@ from ranksight.comm.network import NetworkParameters, Piecewise
 from ranksight.comm.topology.shape import End, Topology
 from ranksight.core.arrays import Array, Ints, ratio
 from ranksight.core.errors import InputError
+from ranksight.core.records import dataclass
 
 DISTRIBUTIONS = ("block", "cyclic")
 """How ranks are dealt out to nodes: a node is filled before the next one is used, or the nodes take turns."""

@@ -5,14 +5,13 @@ Point-to-point ``t = a s + b``; collectives ``t = a log2 P + b s + c`` (Ding et 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ranksight.comm.costs.collective import checked
 from ranksight.core.arrays import Array
 from ranksight.core.errors import InputError, InsufficientError
+from ranksight.core.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

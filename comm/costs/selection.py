@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -23,6 +23,7 @@ from ranksight.comm.costs.fabric import floor_log2
 from ranksight.comm.costs.hierarchical import HIERARCHICAL
 from ranksight.core.arrays import Array, Ints
 from ranksight.core.errors import InputError
+from ranksight.core.records import dataclass
 
 TABLES = {"openmpi-4.1": "openmpi", "openmpi-5.0": "openmpi", "mpich": "mpich"}
 """Selectors that come with the package, and the file that holds each."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -17,6 +16,7 @@ import numpy as np
 from ranksight.comm.patterns.grid import MOST_DIMENSIONS, Cartesian, pairs_along
 from ranksight.core.arrays import Array, Ints, Mask
 from ranksight.core.dims import EQUAL, factorisations, least_surfaces
+from ranksight.core.records import dataclass
 
 NEAR = 0.02
 """Relative difference up to which a ratio of edges is taken for that of small whole numbers."""

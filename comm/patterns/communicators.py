@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ranksight.comm.patterns.rule import exact_root
 from ranksight.core.dims import dims_create
 from ranksight.core.errors import InputError
+from ranksight.core.records import dataclass
 
 if TYPE_CHECKING:
     from ranksight.core.arrays import Ints

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from ranksight.comm.patterns.rule import FAMILIES, EdgeSet, Links, Rule, limited, rounds
+from ranksight.core.records import dataclass
 
 NEAR = 64
 """Largest distance that is tried."""

@@ -9,7 +9,7 @@ and 4 at 32 ranks, not 5. :mod:`ranksight.comm.patterns.find_grids` finds it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
@@ -17,6 +17,7 @@ import numpy as np
 from ranksight.core.arrays import Array, Ints
 from ranksight.core.dims import dims_create, least_surface
 from ranksight.core.errors import InputError
+from ranksight.core.records import dataclass
 
 MOST_DIMENSIONS = 3
 RINGS = ("others", "peers", "shift")

@@ -9,7 +9,6 @@ known, and :func:`distinguishing_ranks` returns the run that would decide.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -17,6 +16,7 @@ import numpy as np
 from ranksight.comm.patterns.rule import FAMILIES, EdgeSet, Links, Rule
 from ranksight.comm.patterns.steps import Step
 from ranksight.core.arrays import Ints
+from ranksight.core.records import dataclass
 from ranksight.core.valuerules import infer
 
 MOST_EXPLANATIONS = 12

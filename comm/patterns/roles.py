@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from ranksight.comm.patterns.grid import MOST_DIMENSIONS
 from ranksight.comm.patterns.rule import FAMILIES, EdgeSet, Links, Rule, exact_root, limited
 from ranksight.core.dims import dims_create
+from ranksight.core.records import dataclass
 
 
 @FAMILIES.register("root")

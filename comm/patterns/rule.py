@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, fields
 from typing import Any, ClassVar
 
 import numpy as np
 
 from ranksight.core.arrays import Ints
 from ranksight.core.errors import InputError
+from ranksight.core.records import dataclass
 from ranksight.core.registry import Registry
 
 MOST_RANKS = 1 << 20

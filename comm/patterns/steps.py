@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -17,6 +16,7 @@ import numpy as np
 from ranksight.comm.patterns.grid import MOST_DIMENSIONS, Cartesian
 from ranksight.comm.patterns.rule import FAMILIES, EdgeSet, Links, Rule, limited
 from ranksight.core.dims import dims_create, least_surface
+from ranksight.core.records import dataclass
 
 
 @FAMILIES.register("step")

@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from ranksight.comm.readers import _messages
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE
 from ranksight.core.reading import READERS, Reading
+from ranksight.core.records import dataclass
 
 _FILE = re.compile(r"pmpi-trace-rank-(\d+)\.txt")
 MICROSECOND = 1e-6

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -25,6 +24,7 @@ from ranksight.core.errors import InputError, ToolError
 from ranksight.core.experiment import WHOLE
 from ranksight.core.files import regular_file
 from ranksight.core.reading import READERS, Reading
+from ranksight.core.records import dataclass
 
 CHUNK, END = b"\3", b"\1"
 """First byte of a file of events or definitions, and its last."""

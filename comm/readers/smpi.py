@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from ranksight.comm.readers import _messages
@@ -21,6 +21,7 @@ from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE
 from ranksight.core.files import regular_file
 from ranksight.core.reading import READERS, Reading
+from ranksight.core.records import dataclass
 
 _LINE = re.compile(r"(?:rank-|p)?(\d{1,9})\s+(\S+)\s*(.*)")
 _LISTED = re.compile(r"[^\s/][^\s]*\.txt")

@@ -10,11 +10,11 @@ entered.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
 from ranksight.core.arrays import Array, Ints
+from ranksight.core.records import dataclass
 
 MOST_MESSAGES = 1 << 22
 """Messages of one call, rounds that repeat counted once, beyond which an algorithm is taken as its cost alone."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
 
 from ranksight.comm.replay.wires import Wires
 from ranksight.core.arrays import Array, Index, Ints
+from ranksight.core.records import dataclass
 
 PARTS = ("latency", "overhead", "wire")
 """What of messages on a path is counted: crossings between nodes, seconds of the processors, and of the bytes."""

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from ranksight.comm.replay.replayed import Replayed
 from ranksight.core.arrays import Array
+from ranksight.core.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,13 @@ the first message.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
 from ranksight.core.arrays import Array, Ints
 from ranksight.core.errors import InputError
+from ranksight.core.records import dataclass
 
 Kind = Literal["compute", "send", "post", "receive", "complete", "collective"]
 """``send``: hand over a channel's messages; ``post``: ask for them; ``receive``: wait until they have come;

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.comm.replay.program import Program
 from ranksight.core.arrays import Array
+from ranksight.core.records import dataclass
 
 CAUSES = ("late sender", "late receiver", "collective")
 """Why a rank waits: the message is not sent yet; nobody has asked for it yet; others have not entered yet."""

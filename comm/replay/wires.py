@@ -8,7 +8,7 @@ Source: Ino, Fujimoto and Hagihara, "LogGPS", PPoPP 2001.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from ranksight.comm.network import NetworkParameters, Piecewise
 from ranksight.comm.topology.shape import ROUND_TRIP, Routes, Topology
 from ranksight.comm.topology.sharing import shared_seconds
 from ranksight.core.arrays import Array, Ints, Mask, ratio
+from ranksight.core.records import dataclass
 
 
 @dataclass(frozen=True)

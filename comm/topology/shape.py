@@ -10,7 +10,7 @@ Zahavi, J. Parallel Distrib. Comput. 72 (2012) 1423 (its static routing); Kim, D
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Literal
 
@@ -19,6 +19,7 @@ import numpy as np
 from ranksight.comm.network import Piecewise
 from ranksight.core.arrays import Array, Index, Ints
 from ranksight.core.errors import InputError
+from ranksight.core.records import dataclass
 
 KINDS = ("fat tree", "dragonfly", "torus")
 EQUAL, ROUND_TRIP = SHARINGS = ("equal", "round trip")

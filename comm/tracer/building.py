@@ -19,7 +19,6 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from ranksight.comm.tracer import fortran, wrappers
@@ -28,6 +27,7 @@ from ranksight.comm.tracer.prototypes import Prototype, parse
 from ranksight.core.errors import ToolError
 from ranksight.core.files import new_folder
 from ranksight.core.log import progress
+from ranksight.core.records import dataclass
 
 LIBRARY = "libranksight-pmpi.so"
 FLAGS = ("-std=gnu11", "-fPIC", "-shared", "-fvisibility=hidden", "-w", "-pthread")

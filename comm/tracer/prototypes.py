@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from ranksight.core.errors import ToolError
+from ranksight.core.records import dataclass
 
 _PROTOTYPE = re.compile(r"(?<=[\s*])(?P<name>P?MPI_[A-Z]\w*)\s*\((?P<params>[^(){};]*)\)\s*;")
 _NO_TYPE = re.compile(r"[^\w\s*]")

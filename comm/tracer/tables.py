@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from ranksight.comm.tracer.callsites import CallSites
 from ranksight.comm.tracer.gathering import named
 from ranksight.comm.tracer.rawfile import RankTrace, ThreadTables
 from ranksight.core.experiment import MESSAGE_COLUMNS, WHOLE
+from ranksight.core.records import dataclass
 from ranksight.core.units import format_si
 
 SENDING = "spc"

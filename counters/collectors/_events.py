@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Self
 
 from ranksight.campaign.collecting import Availability
 from ranksight.core.errors import ToolError
+from ranksight.core.records import dataclass
 from ranksight.counters.collectors._perf import core_pmu, has_hardware, may_sample
 from ranksight.platforms.events import Event, EventTable, load, recognise, this_processor
 

@@ -8,7 +8,6 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
@@ -17,8 +16,10 @@ import pandas as pd
 from ranksight.campaign.collecting import Availability
 from ranksight.campaign.launching import Launch
 from ranksight.core.errors import ToolError
+from ranksight.core.records import dataclass
+from ranksight.counters.attributing import by_object
 from ranksight.counters.installing import how_to_install
-from ranksight.counters.perfscript import BLOCK, Samples, by_object, read
+from ranksight.counters.perfscript import BLOCK, Samples, read
 
 PARANOID = Path("/proc/sys/kernel/perf_event_paranoid")
 LOCKED = Path("/proc/sys/kernel/perf_event_mlock_kb")

@@ -6,7 +6,7 @@ import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +14,7 @@ import pandas as pd
 
 from ranksight.campaign.launching import Launch
 from ranksight.core.metrics import LEVELS
+from ranksight.core.records import dataclass
 from ranksight.counters import signature
 from ranksight.counters.mpi_calls import CALLS
 from ranksight.counters.rank_classes import Stands, stands_of

@@ -7,10 +7,12 @@ import shutil
 import subprocess
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from importlib.resources import files
 from pathlib import Path
 from typing import Literal
+
+from ranksight.core.records import dataclass
 
 Level = Literal["ok", "note", "warning", "missing"]
 """``ok``: in order; ``note``: good to know; ``warning``: numbers suffer; ``missing``: something cannot be measured."""

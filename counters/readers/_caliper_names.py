@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 
+from ranksight.core.records import dataclass
 from ranksight.counters.names import unit_scale
 
 _SCALED = frozenset({"scale", "inclusive_scale", "iscale"})

@@ -13,7 +13,7 @@ import zlib
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast, overload
@@ -27,6 +27,7 @@ from ranksight.core import limits
 from ranksight.core.arrays import Array
 from ranksight.core.errors import InputError
 from ranksight.core.files import regular_file
+from ranksight.core.records import dataclass
 
 if TYPE_CHECKING:
     from _csv import Reader

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from ranksight.core.errors import InputError
 from ranksight.core.numerals import decimal_mark
 from ranksight.core.reading import Reading
+from ranksight.core.records import dataclass
 from ranksight.counters.readers._assemble import Cells
 from ranksight.counters.readers._files import Format, damaged, grouped, read_text
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ from ranksight.core import limits
 from ranksight.core.arrays import Array, Ints, Mask
 from ranksight.core.errors import InputError
 from ranksight.core.files import read_bytes
+from ranksight.core.records import dataclass
 from ranksight.counters.readers._calltree import CallPaths
 from ranksight.counters.readers._files import damaged
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Generator, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from ranksight.core.errors import InputError
+from ranksight.core.records import dataclass
 from ranksight.counters.readers._files import damaged
 
 _HEADER = re.compile(r"TABLE,(?:Region (?P<region>.*),)?Group (?P<group>\d{1,9}) (?P<kind>Raw|Metric)(?P<stat> STAT)?,"

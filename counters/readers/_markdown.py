@@ -5,11 +5,11 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from ranksight.core import limits
 from ranksight.core.errors import InputError, meant
+from ranksight.core.records import dataclass
 from ranksight.core.units import some_of
 from ranksight.counters.readers._delimited import Delimited, decode
 from ranksight.counters.readers._reshaping import Shape

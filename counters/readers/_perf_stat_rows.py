@@ -8,11 +8,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from ranksight.core.errors import InputError
 from ranksight.core.numerals import GROUPING, settled_mark
+from ranksight.core.records import dataclass
 from ranksight.counters.readers._files import counter, damaged, grouped, number
 
 SEPARATORS = (",", ";", "\t", "|", ":", "^", "!")

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 
 import pandas as pd
 
 from ranksight.core.errors import InputError
+from ranksight.core.records import dataclass
 from ranksight.counters.readers._delimited import Delimited, columns_of, read_delimited
 
 CELLS = "value"

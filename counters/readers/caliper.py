@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from ranksight.core.errors import InputError, ToolError
 from ranksight.core.experiment import ALL_RANKS, WHOLE
 from ranksight.core.meaning import MEAN, SUM
 from ranksight.core.reading import READERS, Reading
+from ranksight.core.records import dataclass
 from ranksight.core.units import counted
 from ranksight.counters.names import unit_scale
 from ranksight.counters.readers import _caliper_names, _calltree

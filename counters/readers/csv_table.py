@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from ranksight.core.meaning import EACH, UNSTATED
 from ranksight.core.metrics import metric
 from ranksight.core.numerals import decimal_mark, parse_number, parse_numbers, settled_mark, stated_scale
 from ranksight.core.reading import Reading
+from ranksight.core.records import dataclass
 from ranksight.core.run import TOTAL
 from ranksight.core.units import some_of
 from ranksight.counters.readers._delimited import Delimited, Texts

@@ -12,7 +12,6 @@ from __future__ import annotations
 import re
 import tarfile
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +26,7 @@ from ranksight.core.errors import InputError
 from ranksight.core.files import regular_file
 from ranksight.core.places import tables_of
 from ranksight.core.reading import READERS, Reading
+from ranksight.core.records import dataclass
 from ranksight.counters.names import unit_scale
 from ranksight.counters.readers._assemble import build
 from ranksight.counters.readers._calltree import CallPaths

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TypeVar
 from xml.parsers import expat
@@ -25,6 +25,7 @@ from ranksight.core.experiment import ALL_RANKS
 from ranksight.core.files import regular_file
 from ranksight.core.meaning import SUM
 from ranksight.core.reading import READERS, Reading
+from ranksight.core.records import dataclass
 from ranksight.core.xml import parse
 from ranksight.counters.names import unit_scale
 from ranksight.counters.readers._assemble import build

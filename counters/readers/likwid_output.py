@@ -13,7 +13,6 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +24,7 @@ from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE
 from ranksight.core.meaning import OF_SOCKET
 from ranksight.core.reading import READERS, Reading
+from ranksight.core.records import dataclass
 from ranksight.core.run import HOSTS
 from ranksight.core.units import some_of
 from ranksight.counters.names import metric_name, unit_scale

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import ALL_RANKS, WHOLE
 from ranksight.core.numerals import parse_number, settled_mark
 from ranksight.core.reading import Reading
+from ranksight.core.records import dataclass
 from ranksight.core.units import some_of
 from ranksight.counters.readers._assemble import build, columns_of
 from ranksight.counters.readers._durations import DURATION, NUMBER, TIMES, UNIT, plain_number, seconds

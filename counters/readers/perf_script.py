@@ -18,7 +18,8 @@ from ranksight.core.errors import InputError, readable
 from ranksight.core.files import regular_file
 from ranksight.core.leftout import MPI, OTHER, TABLE
 from ranksight.core.reading import READERS, Reading
-from ranksight.counters.perfscript import BLOCK, by_object
+from ranksight.counters.attributing import by_object
+from ranksight.counters.perfscript import BLOCK
 from ranksight.counters.perfscript import read as read_samples
 from ranksight.counters.readers._assemble import build
 from ranksight.counters.readers._files import Format

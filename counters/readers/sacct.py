@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import ALL_RANKS, WHOLE
 from ranksight.core.reading import READERS, Reading
+from ranksight.core.records import dataclass
 from ranksight.core.units import some_of
 from ranksight.counters.readers._assemble import build, columns_of
 from ranksight.counters.readers._durations import seconds

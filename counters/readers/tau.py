@@ -13,12 +13,12 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from ranksight.core.errors import InputError
 from ranksight.core.mpi import LABEL, is_call
 from ranksight.core.reading import READERS, Reading
+from ranksight.core.records import dataclass
 from ranksight.counters.readers._assemble import Cells
 from ranksight.counters.readers._calltree import SEPARATOR
 from ranksight.counters.readers._files import LARGEST, counter, damaged, head_of, head_text, inside, number, read_text

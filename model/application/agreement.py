@@ -16,7 +16,7 @@ No count of messages where rules disagree that explain who was sent to as well a
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -26,6 +26,7 @@ from ranksight.core.arrays import Array, Index, Mask, ratio
 from ranksight.core.experiment import WHOLE, Experiment, Run
 from ranksight.core.metrics import metric
 from ranksight.core.names import short_names
+from ranksight.core.records import dataclass
 from ranksight.core.units import format_si, in_words
 from ranksight.model.application import whole
 from ranksight.model.application.comm_blocking import costs_time

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import hypot, log
 
 import numpy as np
 
 from ranksight.core.arrays import Array
+from ranksight.core.records import dataclass
 from ranksight.model.plaindata import Stored
 from ranksight.platforms import Platform
 from ranksight.platforms.assumptions import spread

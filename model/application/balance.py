@@ -9,7 +9,6 @@ a root that reads and writes, it is named, and each class of ranks has its own f
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ import numpy as np
 from ranksight.core import special
 from ranksight.core.arrays import Array
 from ranksight.core.experiment import ALL_RANKS, WHOLE, Experiment, Run
+from ranksight.core.records import dataclass
 from ranksight.core.sampled import sampled_runs
 from ranksight.model.application.rankclasses import RankClasses, fit_classes, works
 from ranksight.model.fitting.fitted import Fitted

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from ranksight.core.arrays import Array, Index, Mask
+from ranksight.core.records import dataclass
 from ranksight.model.kernel_time.hypotheses import Hypotheses
 from ranksight.model.kernel_time.rates import JITTER
 from ranksight.model.priors import NODE_REGIMES

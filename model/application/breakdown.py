@@ -11,13 +11,14 @@ The terms of the resource equation as rows of a table.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.core.arrays import Array, Index, Mask, ratio
+from ranksight.core.records import dataclass
 from ranksight.core.units import whole
 from ranksight.model.application.exchanged import Exchanged
 from ranksight.model.kernel_time.counted import Counted

@@ -10,16 +10,16 @@ program takes outside of all that (:mod:`ranksight.model.application.others`).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.comm.topology.shape import Topology
 from ranksight.core.arrays import Array, Index, Mask
 from ranksight.core.errors import InputError
+from ranksight.core.records import dataclass
 from ranksight.model.application.balance import Balance
 from ranksight.model.application.breakdown import Refined, Terms, terms_of
 from ranksight.model.application.communication import Communication
@@ -45,6 +45,11 @@ from ranksight.model.structure.wholeunits import Share
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
 from ranksight.model.uncertainty.rows import choose, rows_of
+
+if TYPE_CHECKING:
+    from ranksight.comm.topology.shape import Topology
+    from ranksight.model.application.exchanged import Replay
+    from ranksight.model.messages.message_model import Messages
 
 NEVER_LEFT = "all runs fit on one node, and what messages between nodes cost was not seen: measure {ranks} ranks"
 
@@ -113,12 +118,9 @@ class Application(Stored):
         return replace(self, laws=self.laws.having(**learned))
 
     @property
-    def replays(self) -> bool:
-        """Whether a replay of the messages counts in the communication time."""
-        sent = self.communication
-        if sent is None or sent.replayed is None or sent.messages is None or not self.network:
-            return False
-        return sent.replayed.weight > 0
+    def replay(self) -> tuple[Replay, Messages] | None:
+        """The replay that counts in the communication time, and the messages it is of; None where none does."""
+        return self.communication.replay if self.communication is not None and self.network else None
 
     @property
     def pace(self) -> float:
@@ -168,8 +170,7 @@ class Application(Stored):
         near = functions.fitted.inside(points)[index]
         mixed, names, weights = laws.mixed(predicted, timed, self.weights, self.inside, near)
         if self.communication is None:
-            exchange = self.laws.by(MESSAGES)
-            sending = {*PROGRAM, *(() if exchange is None else exchange.kernels)}
+            sending = {*PROGRAM, *self.laws.kernels(MESSAGES)}
             at = [place for place, kernel in enumerate(timed) if kernel in sending]
             mixed.status[at], mixed.reason[at] = self.without_far(points, mixed.status[at], mixed.reason[at])
         mixed = self.node.longer(mixed, points, functions.fitted.parameters)
@@ -267,7 +268,7 @@ class Application(Stored):
 
     def by_cache(self, kernels: tuple[str, ...]) -> Mask:
         """Which of `kernels` go by a shared cache."""
-        return np.isin(np.array(kernels, dtype=object), () if self.cached is None else self.cached.kernels)
+        return np.isin(np.array(kernels, dtype=object), self.laws.kernels(CACHE))
 
     def placed(
         self,

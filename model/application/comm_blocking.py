@@ -20,7 +20,6 @@ changes. Hypotheses are scaled to the library's own level at the measured config
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -28,6 +27,7 @@ import numpy as np
 from ranksight.comm.costs.collective import OPERATIONS, operation_name
 from ranksight.comm.costs.pointtopoint import FETCHES, NEIGHBOURS, RECEIVES, SENDS
 from ranksight.core.arrays import Array, Index, Mask
+from ranksight.core.records import dataclass
 from ranksight.model.application.blocking_covariances import Covariances, coordinates, nodes_of
 from ranksight.model.application.blocking_forms import SHAPES
 from ranksight.model.application.blocking_forms import at as shape_at

@@ -14,7 +14,7 @@ collective on every rank. What the program takes for them is BF_comm times as mu
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, cast
 
@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from ranksight.comm.costs.cost import Choice
 from ranksight.core.arrays import Array, Index, Mask, log, ratio
 from ranksight.core.errors import InputError
+from ranksight.core.records import dataclass
 from ranksight.model.application.comm_blocking import STATED, Blocking, kind_of
 from ranksight.model.application.exchanged import Exchanged, Replay, exchanged_of, mixture_of
 from ranksight.model.application.fit_blocking import fit_blocking
@@ -79,6 +80,13 @@ class Communication(Part):
     points: Array | None = None  # (n, m): configurations traced
     replayed: Replay | None = None  # how much replay of the calls' order counts; None where it was not weighed
     remark: str = ""  # what contradicts what in the times of the runs
+
+    @property
+    def replay(self) -> tuple[Replay, Messages] | None:
+        """The replay that counts in the time, and the messages it is of; None where none does."""
+        if self.replayed is None or self.messages is None or not self.replayed.weight > 0:
+            return None
+        return self.replayed, self.messages
 
     def times(self, points: Array, fabric: Fabric, choice: Choice = "openmpi-5.0") -> Forecast:
         """Time of each kernel's operation at `points` (k, m), on `fabric`; one row an operation, see :attr:`names`.

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from ranksight.core import special
 from ranksight.core.arrays import Array, Mask, log_ratio, ratio
+from ranksight.core.records import dataclass
 from ranksight.core.units import whole
 from ranksight.model.plaindata import Stored
 from ranksight.model.quantity import TAIL

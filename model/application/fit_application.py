@@ -23,7 +23,6 @@ from ranksight.model.application.node import Node
 from ranksight.model.fitting.varied import fit_varied
 from ranksight.model.laws.view import View
 from ranksight.model.laws.weighing import weights_of
-from ranksight.model.messages.fit_messages import fit_messages
 from ranksight.model.resource.equation import Machine
 from ranksight.model.resource.sampled_times import Sampled
 from ranksight.model.series.domains import Domains
@@ -107,6 +106,8 @@ def _communication(experiment: Experiment, stated: Stated, **settings: Any) -> C
     messages = message_series(experiment) if "ranks" in experiment.parameters else None
     if messages is None:
         return None
+    from ranksight.model.messages.fit_messages import fit_messages
+
     each = {name: value for name, value in settings.items() if name not in ("jobs", "dask")}
     fitted = fit_varied(messages, **each)
     functions = structured(experiment, messages, fitted, lambda: message_tables(experiment), stated, **settings)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from ranksight.core import special
 from ranksight.core.arrays import Array, Index
+from ranksight.core.records import dataclass
 from ranksight.model.application.blocking_covariances import Covariances, nodes_of
 from ranksight.model.application.blocking_forms import CONSTANT, grids, priors
 from ranksight.model.application.blocking_forms import at as shape_at

@@ -11,7 +11,6 @@ in calls and bytes: what holds for sums over kernels holds for each of them.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ import numpy as np
 from ranksight.comm.costs.fitted import FittedCost, fit_identifiable
 from ranksight.core.arrays import Array, ratio
 from ranksight.core.errors import InputError, InsufficientError
+from ranksight.core.records import dataclass
 from ranksight.model.application.comm_blocking import kind_of
 from ranksight.model.messages.table import MessageTable
 from ranksight.model.plaindata import reading

@@ -24,12 +24,13 @@ kept all the same, so that an even program is known as one.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ranksight.core.arrays import Array, Index
+from ranksight.core.records import dataclass
 from ranksight.model import priors
 from ranksight.model.application.rankclasses import CLASSES, RankClasses
 from ranksight.model.plaindata import Part

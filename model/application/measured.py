@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from ranksight.comm.waiting import shares_cores
 from ranksight.core.arrays import Array
 from ranksight.core.experiment import WHOLE, Experiment, Run
+from ranksight.core.records import dataclass
 from ranksight.core.units import format_si, in_full
 from ranksight.model.application.comm_blocking import STATED, Taken, costs_time, kind_of
 from ranksight.model.priors import KERNELS_EXCESS

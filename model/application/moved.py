@@ -20,13 +20,14 @@ divide, which other machines change by less: with z the logarithm above,
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.core.arrays import Array, Index
 from ranksight.core.metrics import metric
+from ranksight.core.records import dataclass
 from ranksight.model.application.assumed import Assumed
 from ranksight.model.application.node import NODES
 from ranksight.model.application.runs import NO_RUNS, Runs

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from ranksight.comm.costs.collective import OPERATIONS
@@ -13,8 +13,9 @@ from ranksight.comm.network import NetworkParameters
 from ranksight.comm.topology.described import from_dict, to_dict
 from ranksight.comm.topology.shape import Topology
 from ranksight.core.errors import InputError
+from ranksight.core.records import dataclass
 from ranksight.model.application.comm_blocking import LIBRARY, STATED
-from ranksight.model.plaindata import Stored
+from ranksight.model.plaindata import Stored, known
 from ranksight.model.priors import ALGORITHMS
 
 USUAL = "openmpi-5.0"
@@ -68,11 +69,7 @@ class Network(Stored):
         """The same network with ranks placed in another way; as it is where no messages between nodes are described."""
         if "inter" not in self.table:
             return self
-        return replace(
-            self,
-            ranks_per_node=self.ranks_per_node if ranks_per_node is None else ranks_per_node,
-            distribution=self.distribution if distribution is None else distribution,
-        )
+        return replace(self, **known(ranks_per_node=ranks_per_node, distribution=distribution))
 
     def algorithms(self) -> dict[str, str]:
         """Algorithms of collectives as the table's ``algorithms`` states them; InputError where one is not known."""

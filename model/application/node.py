@@ -9,13 +9,14 @@ in messages for ranks that do not run: no law of these runs holds there.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from ranksight.core.arrays import Array, Mask
 from ranksight.core.errors import InputError
+from ranksight.core.records import dataclass
 from ranksight.core.units import in_full
 from ranksight.model.plaindata import Part
 from ranksight.model.quantity import Quantity, product

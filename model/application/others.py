@@ -11,7 +11,7 @@ kernels that overlap) their sum is not the program's time, and nothing is said.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -19,6 +19,7 @@ import numpy as np
 from ranksight.core.arrays import Array, Index, ratio
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE
+from ranksight.core.records import dataclass
 from ranksight.model.kernel_time.sums import Sums, cut_off, fit_sums, forms, term, values_of
 from ranksight.model.plaindata import Part, Stored
 from ranksight.model.priors import KERNELS_EXCESS, LATE_SLOPE, OTHERS_NEGLIGIBLE, RARE_TERM, REPEATED, WAITING_SCATTER

@@ -19,7 +19,6 @@ from ranksight.model.application import whole
 from ranksight.model.application.breakdown import PARTS, Breakdown, Refined
 from ranksight.model.application.bulk_synchronous import Application
 from ranksight.model.application.exchanged import Exchanged
-from ranksight.model.application.replayed import mixed, replayed_seconds
 from ranksight.model.quantity import CENTRAL, Quantity, add, product
 from ranksight.model.structure.functions import Functions
 from ranksight.model.uncertainty import forecast
@@ -119,15 +118,18 @@ def _summands(
 
 def _with_waiting(equation: Application, exchanged: Exchanged, points: Array, computing: Array) -> Exchanged:
     """Times of messages with those that replay of the calls' order has, in the proportion of its weight."""
-    sent = equation.communication
-    if not equation.replays or sent is None or sent.replayed is None or sent.messages is None:
+    replay = equation.replay
+    if replay is None:
         return exchanged
+    from ranksight.model.application.replayed import mixed, replayed_seconds
+
+    law, messages = replay
     asked = ~exchanged.measured  # what was measured is not replayed
     seconds, deviation = np.full((2, len(points)), np.nan), np.zeros((2, len(points)))
     seconds[:, asked], deviation[:, asked] = replayed_seconds(
-        sent.messages, equation.network, points[asked], computing[asked]
+        messages, equation.network, points[asked], computing[asked]
     )
-    return mixed(sent.replayed, exchanged, seconds[0], deviation[0])
+    return mixed(law, exchanged, seconds[0], deviation[0])
 
 
 def _busiest(equation: Application, refined: Refined, timed: Mapping[str, int], points: Array, most: Array) -> Quantity:

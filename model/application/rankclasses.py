@@ -9,13 +9,14 @@ mean. Of the others the rank that has most in all kernels together represents it
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ranksight.core.arrays import Array, Index
 from ranksight.core.metrics import metric
+from ranksight.core.records import dataclass
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.fitting.varied import fit_varied
 from ranksight.model.plaindata import Stored

@@ -12,13 +12,14 @@ rank computes longer than the mean is T_imbalance in the program's time, and doe
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from ranksight.comm.replay.laid import Laid
 from ranksight.core.arrays import Array, log_ratio, ratio
 from ranksight.core.errors import RanksightError
+from ranksight.core.records import dataclass
 from ranksight.model.application.comm_blocking import Taken
 from ranksight.model.application.communication import Communication
 from ranksight.model.application.exchanged import Exchanged, Replay

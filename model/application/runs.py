@@ -9,12 +9,13 @@ run scatters around it as one of them did. Where nothing was repeated, runs are 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from ranksight.core.arrays import Array
+from ranksight.core.records import dataclass
 from ranksight.model.kernel_time.learn_counted import located
 from ranksight.model.plaindata import Part, Stored
 from ranksight.model.priors import REPEATED

@@ -7,7 +7,6 @@ run has crossed, its message may still cost what it did before: the interval hol
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,6 +16,7 @@ from ranksight.comm.costs.fabric import Fabric
 from ranksight.comm.costs.hierarchical import HIERARCHICAL
 from ranksight.comm.costs.pointtopoint import SENDS
 from ranksight.comm.costs.selection import algorithms_of
+from ranksight.core.records import dataclass
 from ranksight.model.messages.table import MessageTable
 from ranksight.model.messages.times import calls_of
 

@@ -15,11 +15,11 @@ processors" (ISC 2018), for the form; Lawson and Hanson, "Solving least squares 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
 from ranksight.core.arrays import Array
+from ranksight.core.records import dataclass
 from ranksight.core.units import some_of
 from ranksight.model import priors
 from ranksight.model.energy.metered import COUNTS, OF_NODES, Metered, power

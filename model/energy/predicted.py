@@ -12,11 +12,11 @@ together, or of whole nodes where these were metered.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from ranksight.core.arrays import Array, ratio
+from ranksight.core.records import dataclass
 from ranksight.model.application.moved import ELSEWHERE
 from ranksight.model.energy.metered import COUNTS, OF_NODES
 from ranksight.model.energy.power import HALTED, PowerLaw, amounts

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from ranksight.core.arrays import Array
 from ranksight.core.errors import InputError
+from ranksight.core.records import dataclass
 from ranksight.core.units import HOUR
 
 CORE_HOUR, NODE_HOUR, KWH = "core-hour", "node-hour", "kWh"

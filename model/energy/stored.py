@@ -6,13 +6,14 @@ Idle packages of the nodes held are named, not added, unless meters recorded who
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ranksight.core.arrays import Array, ratio
 from ranksight.core.meaning import METERED
+from ranksight.core.records import dataclass
 from ranksight.core.units import in_full
 from ranksight.model import priors
 from ranksight.model.energy.metered import (
@@ -26,7 +27,7 @@ from ranksight.model.energy.metered import (
     stated_number,
 )
 from ranksight.model.energy.power import PowerLaw, fit_law
-from ranksight.model.plaindata import Stored
+from ranksight.model.plaindata import Stored, known
 from ranksight.model.series.computation import PROGRAM, cores
 
 if TYPE_CHECKING:
@@ -146,8 +147,8 @@ class Energy(Stored):
 
     def placed(self, placement: str | None, ranks_per_node: int | None) -> Energy:
         """The same laws with ranks placed in another way."""
-        compact = self.compact if placement is None else placement == "compact"
-        return replace(self, compact=compact, ranks=self.ranks if ranks_per_node is None else ranks_per_node)
+        compact = None if placement is None else placement == "compact"
+        return replace(self, **known(compact=compact, ranks=ranks_per_node))
 
     @property
     def metrics(self) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ odds of :data:`priors.NODE_REGIMES`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -26,6 +26,7 @@ import numpy as np
 from ranksight.core import special
 from ranksight.core.arrays import Array, Index, Mask
 from ranksight.core.mpi import RANK_COUNTS, communicates
+from ranksight.core.records import dataclass
 from ranksight.model import priors
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.fitting.joining import join, pick
@@ -263,5 +264,5 @@ def node_break(domains: Domains) -> float:
 
 def node_place(x: Array, domains: Domains | None) -> int:
     """Number of values of `x` (n,), ascending, that are on one node, where enough are on more; else 0."""
-    within = 0 if domains is None else int(np.searchsorted(x, domains.ranks_per_node, side="right"))
+    within = 0 if not domains else int(np.searchsorted(x, domains.ranks_per_node, side="right"))
     return within if len(x) - within >= EACH_SIDE else 0

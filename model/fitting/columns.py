@@ -8,7 +8,7 @@ coefficients and the upper triangle of its root.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from ranksight.core import limits
 from ranksight.core.arrays import Array, Index, Mask
+from ranksight.core.records import dataclass
 from ranksight.model.plaindata import Stored
 from ranksight.model.process.posterior import Process
 from ranksight.model.search.terms import NUMBERED

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from ranksight.core.errors import InputError
 from ranksight.core.log import progress
 from ranksight.core.metrics import Kind, metric
 from ranksight.core.onethread import one_thread
+from ranksight.core.records import dataclass
 from ranksight.model import priors
 from ranksight.model.fitting.changes import Begun
 from ranksight.model.fitting.fitted import Fitted

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -13,6 +13,7 @@ from ranksight.core.arrays import Array, Index, Mask, log_ratio
 from ranksight.core.errors import InputError
 from ranksight.core.metrics import metric
 from ranksight.core.onethread import one_thread
+from ranksight.core.records import dataclass
 from ranksight.model import priors
 from ranksight.model.fitting.abstaining import abstain
 from ranksight.model.fitting.columns import Columns
@@ -165,9 +166,9 @@ class Fitted(Printed):
         for process in self.processes:
             used[process.rows] = 0
         order = np.argsort(-self.weight, axis=1, kind="stable")
-        for count in np.unique(used[used > 0]):
+        for count in sorted({*used.tolist()} - {0}):
             rows = np.flatnonzero(used == count)
-            step = max(1, BATCH // (points * int(count)))
+            step = max(1, BATCH // (points * count))
             for start in range(0, len(rows), step):
                 some = rows[start : start + step]
                 yield some, order[some, :count]

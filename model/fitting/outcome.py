@@ -6,13 +6,15 @@ form nearest to the predicted medians.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from ranksight.core.arrays import Array, Index, Mask
 from ranksight.core.experiment import WHOLE
 from ranksight.core.mpi import communicates
+from ranksight.core.records import dataclass
 from ranksight.model.fitting.changes import FEWEST, LOOKED_FOR, changepoints, node_break, node_place, trained_range
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.fitting.joining import stacked
@@ -21,13 +23,14 @@ from ranksight.model.process.fit_process import fit_process, unsmoothed
 from ranksight.model.process.posterior import Process
 from ranksight.model.process.prevalence import learned
 from ranksight.model.process.several import CHOSEN
-from ranksight.model.process.shown import BEYOND, shown
+from ranksight.model.process.shown import BEYOND, points_shown, shown
 from ranksight.model.search.screening import Found
 from ranksight.model.search.terms import primes_of
 from ranksight.model.series.domains import NOT_DESCRIBED, Domains
 from ranksight.model.series.noise import Location, behaviours, judge
 from ranksight.model.series.reducing import Series
 from ranksight.model.uncertainty import forecast
+from ranksight.model.uncertainty.mixture import Components, quantile
 
 LIGHTEST = 1e-3
 """Forms lighter than this move no interval's end visibly and are not kept."""
@@ -71,12 +74,8 @@ def fitted_from(series: Series, label: str, location: Location, positive: Mask, 
     status = np.full(len(series), forecast.OK)
     status[count < 3 + max(varied - 1, 0)] = forecast.FEW_POINTS
     status[count == 0] = forecast.NO_DATA
-    quality = judge(location)
     return Fitted(
-        parameters=series.parameters,
-        kernels=series.kernels,
-        metrics=series.metrics,
-        space=label,
+        **_shared(series, label, location),
         terms=forms.basis.decode(occurring),
         members=members,
         weight=weight,
@@ -89,18 +88,29 @@ def fitted_from(series: Series, label: str, location: Location, positive: Mask, 
         count=count,
         status=status,
         positive=positive,
-        trained=trained_range(series.points, present),
         drift=searched.drift,
         pace=searched.pace,
-        within=quality.within,
-        repetitions=quality.repetitions,
-        noisy=quality.noisy,
-        samples=location.samples,
-        primes=primes_of(series.points, series.parameters).max(axis=0, initial=1),
-        hidden=np.stack([series.hidden.min(axis=0), series.hidden.max(axis=0)], axis=1),
-        ties=np.empty((0, 1 + len(series.parameters))),
-        unaffected=np.zeros((len(series), len(series.parameters)), dtype=bool),
     )
+
+
+def _shared(series: Series, label: str, location: Location) -> dict[str, Any]:
+    """Fields of :class:`Fitted` that follow from the series, however their functions were found."""
+    quality = judge(location)
+    return {
+        "parameters": series.parameters,
+        "kernels": series.kernels,
+        "metrics": series.metrics,
+        "space": label,
+        "trained": trained_range(series.points, location.repeats > 0),
+        "within": quality.within,
+        "repetitions": quality.repetitions,
+        "noisy": quality.noisy,
+        "samples": location.samples,
+        "primes": primes_of(series.points, series.parameters).max(axis=0, initial=1),
+        "hidden": np.stack([series.hidden.min(axis=0), series.hidden.max(axis=0)], axis=1),
+        "ties": np.empty((0, 1 + len(series.parameters))),
+        "unaffected": np.zeros((len(series), len(series.parameters)), dtype=bool),
+    }
 
 
 def _adjusted_r2(location: Location, residual: Array, size: Index) -> Array:
@@ -169,21 +179,21 @@ def fitted_by_process(series: Series, label: str, location: Location, domains: D
 def _fitted(series: Series, label: str, location: Location, domains: Domains) -> Fitted:
     count = len(series)
     process = fit_process(series.points, location, np.arange(count), domains=domains or None)
-    printed = shown(process)
+    points = points_shown(process)
+    # Hypotheses are solved once for what is printed and for the runs.
+    latent = process.straight(np.concatenate([points, series.points]), latent=True)
+    medians = quantile(0.5, *latent)
+    printed = shown(process, points, medians[:, : len(points)])
     process = replace(process, difference=printed.difference, turn=_turns(series, process, domains))
     present = location.repeats > 0
     measured = present.sum(axis=1)
     few = FEWEST + series.points.shape[1] - 1
     status = np.where(measured < few, forecast.FEW_POINTS, forecast.OK)
-    quality = judge(location)
     held_out = process.held_out()
     many = printed.members.shape[1]
-    slope = _departure(process)
+    slope = _departure(Components(*(part[..., len(points) - 1] for part in latent)))
     return Fitted(
-        parameters=series.parameters,
-        kernels=series.kernels,
-        metrics=series.metrics,
-        space=label,
+        **_shared(series, label, location),
         terms=printed.terms,
         members=printed.members[:, None],
         weight=np.ones((count, 1)),
@@ -192,21 +202,12 @@ def _fitted(series: Series, label: str, location: Location, domains: Domains) ->
         variance=np.maximum(held_out**2, forecast.ROUNDING)[:, None],
         freedom=np.maximum(measured - 2.0, 1.0)[:, None],
         press=held_out,
-        adjusted_r2=_explained(process, present),
+        adjusted_r2=_explained(process.logs, medians[:, len(points) :], present),
         count=measured,
         status=status,
         positive=np.ones(count, dtype=bool),
-        trained=trained_range(series.points, present),
         drift=np.broadcast_to(slope[:, None, None], (count, series.points.shape[1], 2)).copy(),
         pace=np.ones(count),
-        within=quality.within,
-        repetitions=quality.repetitions,
-        noisy=quality.noisy,
-        samples=location.samples,
-        primes=primes_of(series.points, series.parameters).max(axis=0, initial=1),
-        hidden=np.stack([series.hidden.min(axis=0), series.hidden.max(axis=0)], axis=1),
-        ties=np.empty((0, 1 + len(series.parameters))),
-        unaffected=np.zeros((len(series), len(series.parameters)), dtype=bool),
         processes=(process,),
     )
 
@@ -219,18 +220,16 @@ def _turns(series: Series, process: Process, domains: Domains) -> Array:
     return np.where(whole[:, None], learned().whole_turn, process.turn)
 
 
-def _departure(process: Process) -> Array:
-    """Standard deviation (p,) of ln y per e-fold beyond the range, as it is at the end of what is printed."""
-    share, _, spread, _ = process.straight(BEYOND * process.points.max(axis=0)[None], latent=True)
-    return np.asarray(np.sqrt((share * spread**2).sum(axis=0))[:, 0] / np.log(BEYOND))
+def _departure(end: Components) -> Array:
+    """Standard deviation (p,) of ln y per e-fold beyond the range, as it is at the `end` (c, p) of what is printed."""
+    return np.asarray(np.sqrt((end.weight * end.spread**2).sum(axis=0)) / np.log(BEYOND))
 
 
-def _explained(process: Process, present: Mask) -> Array:
-    """Part (p,) of the variance of ln y that the latent medians explain, adjusted for two coefficients; NaN where all
-    of the freedom is used or nothing varies."""
-    medians = process.medians(process.points)
+def _explained(logs: Array, medians: Array, present: Mask) -> Array:
+    """Part (p,) of the variance of ln y, `logs` (p, n), that the latent medians (p, n) explain, adjusted for two
+    coefficients; NaN where all of the freedom is used or nothing varies."""
     count = present.sum(axis=1)
-    logs = np.where(present, process.logs, np.nan)
+    logs = np.where(present, logs, np.nan)
     total = np.nansum((logs - np.nanmean(logs, axis=1, keepdims=True)) ** 2, axis=1)
     rest = np.nansum((logs - medians) ** 2, axis=1)
     known = (count > 2) & (total > 0)

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
 from ranksight.core.arrays import Array, Index, Mask
 from ranksight.core.metrics import metric
+from ranksight.core.records import dataclass
 from ranksight.core.units import some_of
 from ranksight.model.search.terms import values, write_term
 from ranksight.model.series.reducing import Keyed

@@ -5,13 +5,13 @@ Five process counts train and the sixth verifies the regression (Ding et al. 201
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ranksight.core.arrays import Array, Mask
 from ranksight.core.errors import InputError
+from ranksight.core.records import dataclass
 from ranksight.model.fitting.fit_series import fit_series
 from ranksight.model.series.noise import locate
 from ranksight.model.series.reducing import Series

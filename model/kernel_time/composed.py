@@ -14,12 +14,12 @@ All hypotheses are averaged by how well they meet loads and cycles. What is left
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
 
 from ranksight.core.arrays import Array, Index, log
+from ranksight.core.records import dataclass
 from ranksight.model.kernel_time.composition import Composition
 from ranksight.model.plaindata import Stored
 from ranksight.model.priors import RATE_SLOPE, REPEATED

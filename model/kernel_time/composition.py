@@ -15,12 +15,12 @@ Systems Journal 9, 78).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ranksight.core.arrays import Array, Index
+from ranksight.core.records import dataclass
 from ranksight.model import priors
 from ranksight.model.plaindata import Stored
 from ranksight.model.resource.marquardt import least_squares

@@ -18,11 +18,12 @@ that, and such configurations say nothing of BF_mem,
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from ranksight.core.arrays import Array, Index, Mask, log, log_ratio
+from ranksight.core.records import dataclass
 from ranksight.model.kernel_time.composed import Composed
 from ranksight.model.kernel_time.composition import Caches, Composition
 from ranksight.model.kernel_time.perwork import PerWork

@@ -6,13 +6,14 @@ divide them. Configurations whose traffic fills a memory domain say nothing of B
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from ranksight.core.arrays import Array, Index, Mask, log
 from ranksight.core.experiment import WHOLE
 from ranksight.core.metrics import LEVELS
+from ranksight.core.records import dataclass
 from ranksight.model import priors
 from ranksight.model.kernel_time.composed import learn_composed
 from ranksight.model.kernel_time.composition import Caches, Composition, fit_compositions

@@ -9,13 +9,13 @@ predict the same y, their marginal likelihoods compare, and the answers are aver
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from ranksight.core import special
 from ranksight.core.arrays import Array
+from ranksight.core.records import dataclass
 from ranksight.model.kernel_time.rates import Rates
 from ranksight.model.plaindata import Stored
 from ranksight.model.quantity import Quantity, mix

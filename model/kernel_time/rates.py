@@ -16,7 +16,7 @@ as its past changes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Any
 
@@ -24,6 +24,7 @@ import numpy as np
 
 from ranksight.core import special
 from ranksight.core.arrays import Array, Index, Mask
+from ranksight.core.records import dataclass
 from ranksight.model.kernel_time.hypotheses import Hypotheses
 from ranksight.model.plaindata import Stored
 from ranksight.model.priors import (

@@ -14,7 +14,6 @@ whose estimate has a negative coefficient is left out, as another without that t
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 
@@ -22,6 +21,7 @@ import numpy as np
 
 from ranksight.core import special
 from ranksight.core.arrays import Array, Index, Mask, log, ratio
+from ranksight.core.records import dataclass
 from ranksight.model.kernel_time.hypotheses import Hypotheses as Departures
 from ranksight.model.kernel_time.rates import JITTER
 from ranksight.model.plaindata import Stored

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from ranksight.core.arrays import Array, Mask
+from ranksight.core.records import dataclass
 from ranksight.model.kernel_time.work_per_rank import WorkPerRank, work_per_rank
 from ranksight.model.plaindata import Stored
 from ranksight.model.series.computation import WORK_PER_RANK, cores

@@ -9,13 +9,13 @@ weak scaling. The powers are those that fit the counted work of the program best
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
 
 from ranksight.core.arrays import Array
 from ranksight.core.experiment import WHOLE
+from ranksight.core.records import dataclass
 from ranksight.model.plaindata import Stored
 from ranksight.model.priors import DIVIDED_SLOPE
 from ranksight.model.series.computation import DIVIDERS, WORK_PER_RANK

@@ -9,7 +9,6 @@ there are is a hypothesis, weighed by its marginal likelihood.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 from typing import ClassVar
@@ -18,6 +17,7 @@ import numpy as np
 
 from ranksight.core.arrays import Array, Mask, log, ratio
 from ranksight.core.experiment import WHOLE
+from ranksight.core.records import dataclass
 from ranksight.model.kernel_time.learn_counted import located
 from ranksight.model.kernel_time.sums import NORMAL, ends
 from ranksight.model.laws.law import LAWS, Law, LawTimes

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
@@ -20,6 +20,7 @@ from ranksight.core.arrays import Array, Mask
 from ranksight.core.errors import ContractError, RanksightError
 from ranksight.core.experiment import WHOLE
 from ranksight.core.metrics import LEVELS
+from ranksight.core.records import dataclass
 from ranksight.core.registry import Registry
 from ranksight.core.units import some_of
 from ranksight.model.plaindata import listed

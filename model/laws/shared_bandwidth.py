@@ -49,8 +49,7 @@ class SharedBandwidth(Law):
     def at(self, learned: Sharing, asked: Asked) -> LawTimes:
         """Times of the kernels that no shared cache's law has."""
         shared = learned.forecast(asked.points, asked.work_points)
-        cached = asked.fits.by(CACHE)
-        others = np.isin(np.array(learned.kernels, dtype=object), () if cached is None else cached.kernels)
+        others = np.isin(np.array(learned.kernels, dtype=object), asked.fits.kernels(CACHE))
         answers = shared.answers & ~others[:, None]
         return replace(of_shared(learned, shared, answers), quantities={READ: shared.reads, BUSY: shared.busy})
 

@@ -15,12 +15,12 @@ Between the measured configurations nothing is extrapolated: there S_kl is of th
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from ranksight.core import special
 from ranksight.core.arrays import Array, Index, ratio
+from ranksight.core.records import dataclass
 from ranksight.model import priors
 from ranksight.model.laws.law import LAWS, LawTimes
 from ranksight.model.plaindata import Stored

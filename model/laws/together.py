@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.core.arrays import Array, Mask
-from ranksight.core.log import log
+from ranksight.core.log import heard, log
 from ranksight.core.units import some_of
 from ranksight.model.laws.law import FUNCTION, LAWS, LawTimes
 from ranksight.model.laws.stacking import Weights, mix, places
@@ -131,6 +131,8 @@ class Laws:
 
     def _log(self, kernels: tuple[str, ...], share: Array) -> None:
         """Log the weights that are used, of the kernels with the same ones together."""
+        if not heard():
+            return
         names, same = tuple(self.laws), dict[str, list[str]]()
         for at, kernel in enumerate(kernels[:LOGGED]):
             texts = dict.fromkeys(weighed(names, column) for column in np.unique(share[:, at].T.round(2), axis=0))

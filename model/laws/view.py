@@ -7,7 +7,7 @@ configurations, with the functions of all series there.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import Any, Self
 
@@ -16,6 +16,7 @@ import numpy as np
 from ranksight.core.arrays import Array, Mask
 from ranksight.core.experiment import WHOLE, Experiment
 from ranksight.core.log import log
+from ranksight.core.records import dataclass
 from ranksight.core.units import some_of
 from ranksight.model.kernel_time.counted import Counted, Times
 from ranksight.model.laws.law import (
@@ -58,6 +59,10 @@ class Fits(Part):
     def by(self, name: str) -> Any:
         """What the law `name` learned; None where it learned nothing, or is not installed."""
         return self.learned.get(part_of(name, LAWS[name])) if name in LAWS else None
+
+    def kernels(self, name: str) -> tuple[str, ...]:
+        """The kernels of which the law `name` learned something; none where :meth:`by` has nothing."""
+        return getattr(self.by(name), "kernels", ())
 
     def having(self, **learned: Any) -> Fits:
         """The same with another content of some parts; None drops one."""

@@ -124,12 +124,12 @@ def _as_measured(predicted: Forecast, rows: Mapping[Key, int], series: Series, e
 def _first_beyond(view: View, keep: Mask, fits: Fits, kernels: tuple[str, ...]) -> Mask:
     """Which times (K, n) are of messages beyond a node where those kept (n,) are all within one: that regime is another
     one, and what laws make of it says nothing of how they go on."""
-    sent = fits.by(MESSAGES)
+    sent = fits.kernels(MESSAGES)
     beyond = np.zeros(len(keep), dtype=bool)
-    if sent is not None:
+    if sent:
         nodes = view.domains.nodes(view.series.points[:, view.series.parameters.index("ranks")])
         beyond = (nodes > 1) & (nodes[keep] <= 1).all()
-    return np.isin(np.array(kernels, dtype=object), () if sent is None else sent.kernels)[:, None] & beyond
+    return np.isin(np.array(kernels, dtype=object), sent)[:, None] & beyond
 
 
 def inside_weights(asked: Asked, pace: float, series: Series) -> Weights | None:

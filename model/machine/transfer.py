@@ -8,13 +8,14 @@ its cycles. What no run shows is assumed, listed and part of the interval (:mod:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import log
 
 import numpy as np
 
 from ranksight.core.arrays import Array
 from ranksight.core.errors import InputError
+from ranksight.core.records import dataclass
 from ranksight.model.application.assumed import (
     Assumed,
     bandwidth,
@@ -31,6 +32,7 @@ from ranksight.model.fitted_model import Model
 from ranksight.model.kernel_time.composition import Caches
 from ranksight.model.kernel_time.counted import BEYOND_L1, WAITING, Counted
 from ranksight.model.kernel_time.perwork import PerWork
+from ranksight.model.laws.law import BANDWIDTH
 from ranksight.model.laws.stacking import places
 from ranksight.model.laws.view import Fits
 from ranksight.model.priors import UNDIVIDED
@@ -154,7 +156,7 @@ def _spreads(equation: Application, timed: tuple[str, ...], ipc: Factor, usual: 
     if equation.counted is None:
         return spreads
     # How much of waits for single loads a core hides is as uncertain as its instructions per cycle.
-    waiting = set(equation.counted.kernels) - set(() if equation.sharing is None else equation.sharing.kernels)
+    waiting = set(equation.counted.kernels) - set(equation.laws.kernels(BANDWIDTH))
     spreads[[kernel in waiting for kernel in timed], MEMORY] = np.hypot(usual[MEMORY], ipc.spread)
     known = places(equation.counted.kernels, timed)
     cpi = np.where(known >= 0, _cpi(equation.counted)[known], np.nan)

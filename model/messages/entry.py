@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Self
 
 from ranksight.comm.patterns.communicators import CommunicatorSize
 from ranksight.comm.patterns.recognition import Explanation
 from ranksight.comm.patterns.rule import rule_from
+from ranksight.core.records import dataclass
 from ranksight.model.plaindata import Row, Stored, reading
 
 PROFILES = ("even", "doubling", "halving")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 from ranksight.comm.patterns.recognition import disagree, distinguishing_ranks
 from ranksight.core.arrays import Array
 from ranksight.core.errors import InputError
+from ranksight.core.records import dataclass
 from ranksight.model.messages.entry import Entry
 from ranksight.model.messages.order import Order
 from ranksight.model.messages.table import MessageTable, Row, rows_of

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from ranksight.comm.patterns.communicators import CommunicatorSize, communicator_sizes
 from ranksight.core.arrays import Array
 from ranksight.core.experiment import Experiment, Run
+from ranksight.core.records import dataclass
 from ranksight.model.messages.tags import TAGGED, with_tags
 
 if TYPE_CHECKING:

@@ -9,12 +9,12 @@ at every number of ranks. :mod:`ranksight.model.messages.fit_order` reads it fro
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 
 from ranksight.core.arrays import Array, Mask
+from ranksight.core.records import dataclass
 from ranksight.model.plaindata import Row, Stored, reading
 
 KINDS = ("all", "first", "last", "even")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from ranksight.comm.costs.pointtopoint import NEIGHBOURS, SENDS
 from ranksight.comm.replay.program import Call, Channel, Kind, Program
 from ranksight.core.arrays import Array, Ints, Mask, ratio
 from ranksight.core.errors import InsufficientError
+from ranksight.core.records import dataclass
 from ranksight.model.messages.fit_order import COMPLETING
 from ranksight.model.messages.message_model import Messages
 from ranksight.model.messages.order import BY_PLACE, BY_RANK, Order, Place, Sent

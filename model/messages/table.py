@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from ranksight.comm.patterns.communicators import CommunicatorSize
 from ranksight.comm.patterns.rule import limited
 from ranksight.core.arrays import Array, Index, Ints
+from ranksight.core.records import dataclass
 from ranksight.model.messages.entry import Entry
 from ranksight.model.messages.sharing import basis, grid_neighbours, incidence
 from ranksight.model.uncertainty.forecast import Forecast

@@ -7,11 +7,11 @@ of its own.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
 from ranksight.core.arrays import Array, Ints, Mask
+from ranksight.core.records import dataclass
 
 LONGEST = 512
 """Calls of a step that are looked for."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from ranksight.comm.patterns.steps import Step
 from ranksight.core.arrays import Array, Index
+from ranksight.core.records import dataclass
 from ranksight.model.fitting.varied import fit_varied
 from ranksight.model.messages.volume_laws import LAWS, find_laws, weight, weights
 from ranksight.model.plaindata import Stored

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 
 import numpy as np
 
 from ranksight.core import special
-from ranksight.core.arrays import Array, Index
+from ranksight.core.arrays import Array, Index, Mask
+from ranksight.core.records import dataclass
 from ranksight.model.process.prevalence import SCATTERED, Prevalence
 from ranksight.model.process.solve import Data, Solved, columns, evidence, refined, smoothed
 
@@ -34,6 +35,10 @@ class Hypotheses:
     kind: Index  # (s, k): what one run is (:data:`ranksight.model.process.solve.KINDS`)
     place: Index  # (s, k): which run that is
     scales: Array  # (s, k, 4): of the covariance
+
+    def part(self, rows: Index) -> Hypotheses:
+        """Those of some series."""
+        return Hypotheses(*(getattr(self, each.name)[rows] for each in fields(self)))
 
     def take(self, chosen: Index) -> Hypotheses:
         """Those at places `chosen` (s, k') of each series."""
@@ -67,21 +72,24 @@ def compared(data: Data, at: Array, members: Index, prevalence: Prevalence) -> H
     kind, place, odds = prevalence.odd(data.u)
     best = _largest(total, MEANS)
     usual = under_all(data, at, members[best], odds[0] + prevalence.joint[best], prevalence, best)
-    if len(kind) == 1:
+    # A run is slowed where runs scatter: elsewhere a curve of another form would be taken for it.
+    scatter = coarse.scales[:, -1] >= SCATTERED
+    if len(kind) == 1 or not scatter.any():
         return usual
     some = np.concatenate([_largest(total, ODD), _largest(scores[..., coarse.scales[:, -1].argmax()], ODD)], axis=1)
     some.sort(axis=1)
     repeated = np.concatenate([np.zeros((count, 1), dtype=bool), some[:, 1:] == some[:, :-1]], axis=1)
+    first = _first(~repeated)
+    some, repeated = np.take_along_axis(some, first, axis=1), np.take_along_axis(repeated, first, axis=1)
     kind, place, odds = kind[1:], place[1:], odds[1:]
     series = np.repeat(np.arange(count), len(kind))
     varied = data.part(series).odd(np.tile(kind, count), np.tile(place, count))
-    prior = odds[:, None, None] + coarse.joint[some][:, None]
-    # A run is slowed where runs scatter: elsewhere a curve of another form would be taken for it.
-    prior = np.where((coarse.scales[:, -1] < SCATTERED) | repeated[:, None, :, None], -np.inf, prior)
-    odd = evidence(smoothed(varied, SMOOTHING), at, members[some][series], coarse.scales).reshape(prior.shape) + prior
+    prior = np.where(repeated[..., None], -np.inf, coarse.joint[some][..., scatter])[:, None] + odds[:, None, None]
+    scales = coarse.scales[scatter]
+    odd = evidence(smoothed(varied, SMOOTHING), at, members[some][series], scales).reshape(prior.shape) + prior
     parts = (
         usual,
-        Hypotheses.over(odd, prior, some[:, None, :, None], kind[:, None, None], place[:, None, None], coarse.scales),
+        Hypotheses.over(odd, prior, some[:, None, :, None], kind[:, None, None], place[:, None, None], scales),
     )
     return Hypotheses.joined(parts)
 
@@ -97,9 +105,29 @@ def under_all(
 ) -> Hypotheses:
     """Means `members` (s, h, q), called `mean` (s, h), over terms `at` (t, n) under all covariances; `prior` (s, h, g).
     `odd`: kind and place, each (s,), of the run of `data` that is taken for odd."""
+    possible = np.isfinite(prior)
+    # Most covariances are those of all means; others, of some alone.
+    every = (possible | ~possible.any(axis=2, keepdims=True)).all(axis=(0, 1))
+    some = np.asarray(possible[..., ~every].any(axis=2))
+    parts = [_under(data, at, members, prior[..., every], prevalence.scales[every], mean, odd)]
+    if some.any():
+        first = _first(some)
+        members, mean = np.take_along_axis(members, first[..., None], axis=1), np.take_along_axis(mean, first, axis=1)
+        prior = np.take_along_axis(prior[..., ~every], first[..., None], axis=1)
+        parts.append(_under(data, at, members, prior, prevalence.scales[~every], mean, odd))
+    return Hypotheses.joined(parts)
+
+
+def _first(some: Mask) -> Index:
+    """Places (s, k) that have those of `some` (s, h) first, as many as the series with most of them has."""
+    return np.argsort(~some, axis=1, kind="stable")[:, : some.sum(axis=1).max()]
+
+
+def _under(data: Data, at: Array, members: Index, prior: Array, scales: Array, mean: Index, odd: Odd) -> Hypotheses:
+    """The same under covariances with `scales` (g, 4) alone."""
     kind, place = (each[:, None, None] if each.ndim else each for each in odd)
-    score = evidence(data, at, members, prevalence.scales) + prior
-    return Hypotheses.over(score, prior, mean[..., None], kind, place, prevalence.scales)
+    score = evidence(data, at, members, scales) + prior
+    return Hypotheses.over(score, prior, mean[..., None], kind, place, scales)
 
 
 def solved_best(data: Data, at: Array, members: Index, hypotheses: Hypotheses) -> tuple[Solved, Hypotheses]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -60,15 +61,16 @@ def fit_process(
     batches = np.array_split(np.arange(len(rows)), max(1, -(-len(rows) // BATCH)))
     if points.shape[1] == 1:
         table, members, at = prevalence.over(points[:, 0], domains)
-        pairs = [_over_one(data.part(batch), at, members, table) for batch in batches]
+        pieces = [part for batch in batches for part in _over_one(data, batch, at, members, table)]
         terms = table.terms
     else:
-        pairs = [_over_several(points, data.part(batch), prevalence) for batch in batches]
+        pieces = [part for batch in batches for part in _over_several(points, data, batch, prevalence)]
         terms = None
-    data, parts = Data.joined([part for part, _ in pairs]), [kept for _, kept in pairs]
+    order = np.argsort(np.concatenate([batch for batch, _, _ in pieces]))
+    data, parts = Data.joined([part for _, part, _ in pieces]).part(order), [result for _, _, result in pieces]
     width = max(part[4].shape[1] for part in parts)
     used, scales, kind, place, weight, coefficients = (
-        np.concatenate([_padded(array, width) for array in part]) for part in zip(*parts, strict=True)
+        np.concatenate([_padded(array, width) for array in part])[order] for part in zip(*parts, strict=True)
     )
     occurring, used = _occurring(used)
     terms = numbered(occurring, points.shape[1]) if terms is None else terms[occurring]
@@ -80,22 +82,28 @@ def fit_process(
     return Process(rows, np.arange(points.shape[1]), points, *measured, terms, *weighed, exact, turn, domains)
 
 
-def _over_one(data: Data, at: Array, members: Index, table: Prevalence) -> tuple[Data, Kept]:
-    """Series over one coordinate, their model made linear near the values, and what is kept of them."""
-    every = compared(data, at, members, table)
-    if data.apart.any():
-        data = at_best(data, at, members, every)
-        every = compared(data, at, members, table)
-    return data, _kept(data, at, members, every)
+def _over_one(
+    data: Data, rows: Index, at: Array, members: Index, table: Prevalence
+) -> Iterator[tuple[Index, Data, Kept]]:
+    """Some of the series over one coordinate, their model made linear near the values, and what is kept of them: those
+    whose values are near enough from the first on, and the others."""
+    data = data.part(rows)
+    every, distant = compared(data, at, members, table), data.apart
+    near, far = np.flatnonzero(~distant), np.flatnonzero(distant)
+    if len(near):
+        yield rows[near], data.part(near), _kept(data.part(near), at, members, every.part(near))
+    if len(far):
+        moved = at_best(data.part(far), at, members, every.part(far))
+        yield rows[far], moved, _kept(moved, at, members, compared(moved, at, members, table))
 
 
-def _over_several(points: Array, data: Data, prevalence: Prevalence) -> tuple[Data, Kept]:
+def _over_several(points: Array, data: Data, rows: Index, prevalence: Prevalence) -> Iterator[tuple[Index, Data, Kept]]:
     """The same of series over several coordinates; members by the numbers of the terms."""
-    data, numbers, members, every = compared_over_several(points, data, prevalence)
-    at = values(numbered(numbers.reshape(-1), points.shape[1]), points).reshape(*numbers.shape, -1)
-    used, scales, kind, place, weight, coefficients = _kept(data, at, members, every)
-    flat = np.take_along_axis(numbers, np.maximum(used, 0).reshape(len(used), -1), axis=1).reshape(used.shape)
-    return data, (np.where(used < 0, -1, flat), scales, kind, place, weight, coefficients)
+    for some, part, numbers, members, every in compared_over_several(points, data.part(rows), prevalence):
+        at = values(numbered(numbers.reshape(-1), points.shape[1]), points).reshape(*numbers.shape, -1)
+        used, scales, kind, place, weight, coefficients = _kept(part, at, members, every)
+        flat = np.take_along_axis(numbers, np.maximum(used, 0).reshape(len(used), -1), axis=1).reshape(used.shape)
+        yield rows[some], part, (np.where(used < 0, -1, flat), scales, kind, place, weight, coefficients)
 
 
 def _occurring(members: Index) -> tuple[Index, Index]:

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from ranksight.core.arrays import Array, Index
+from ranksight.core.records import dataclass
 from ranksight.model.plaindata import Stored
 from ranksight.model.priors import UNSEEN
 from ranksight.model.process.covariance import PARTS, Turn, beyond, smooth, unseen, variance, within
 from ranksight.model.process.prevalence import coordinates
-from ranksight.model.process.solve import KINDS, Data, Solved, columns, efolds, inverse, refined
+from ranksight.model.process.solve import KINDS, Data, Solved, columns, efolds, refined
 from ranksight.model.search.terms import values
 from ranksight.model.series.domains import Domains
+from ranksight.model.series.reduction import median
 from ranksight.model.uncertainty.mixture import Components, quantile
 
 NORMAL = 30.0
@@ -84,7 +86,7 @@ class Process(Stored):
         """Standard deviation (p,) of ln y of a configuration's value around its law: of jobs, and of the mean of what
         was repeated."""
         jobs = (self.weight * self.scales[..., PARTS.index("jobs")] ** 2).sum(axis=1)
-        repeated = np.nan_to_num(np.nanmedian(np.where(np.isfinite(self.noise), self.noise, np.nan), axis=1))
+        repeated = np.nan_to_num(median(np.where(np.isfinite(self.noise), self.noise, np.nan), axis=1))
         return np.asarray(np.sqrt(jobs + repeated))
 
     def turning(self) -> Array:
@@ -132,7 +134,7 @@ class Process(Stored):
         first = replace(self, **{name: getattr(self, name)[:, :1] for name in names})
         flat, share, _, _ = first._rows()
         solved = refined(flat, share, first.scales[:, 0], first.coefficients[:, 0], rounds=1)
-        inverted = inverse(flat, first.scales)[0][:, 0]
+        inverted = solved.inverted
         columns_of = np.swapaxes(solved.columns, 1, 2)
         turned = inverted @ columns_of
         whole = inverted - turned @ np.linalg.solve(
@@ -233,11 +235,10 @@ class _Ahead(NamedTuple):
     @classmethod
     def of(cls, flat: Data, solved: Solved, scales: Array, target: Array, asked: Array) -> _Ahead:
         """At `asked` (k, d) e-folds, where columns are `target` (f, q, k)."""
-        inverted = inverse(flat, scales[:, None])[0][:, 0]
         function = np.maximum(np.einsum("fq,fqk->fk", solved.coefficients, target), SMALLEST)
         square = scales[:, :-1] ** 2
         ahead = np.einsum("fp,pnk->fnk", square, smooth(flat.u, asked))
-        turned = inverted @ ahead
+        turned = solved.inverted @ ahead
         left = solved.data.target - np.einsum("fq,fqn->fn", solved.coefficients, solved.columns)
         rest = np.where(flat.absent, 0.0, left)
         with np.errstate(over="ignore"):

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import itertools
 import tomllib
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, lru_cache
 from importlib import resources
 
@@ -23,6 +23,7 @@ import numpy as np
 
 from ranksight.core import special
 from ranksight.core.arrays import Array, Index, Mask
+from ranksight.core.records import dataclass
 from ranksight.model.process.covariance import PARTS, Turn
 from ranksight.model.process.solve import KINDS
 from ranksight.model.search.terms import LEVELLING, ONE, Factor, values, write_term
@@ -113,13 +114,14 @@ def in_domains() -> tuple[Array, Index]:
 
 def coordinates(points: Array, domains: Domains | None) -> Array:
     """What terms are functions of, at `points` (k, d): these, or ranks (k, 1) and those that share a domain, (k, 2)."""
-    return points if domains is None else np.stack([points[:, 0], domains.active(points[:, 0])], axis=1)
+    return np.stack([points[:, 0], domains.active(points[:, 0])], axis=1) if domains else points
 
 
-def text_of(terms: Array, members: Index) -> str:
-    """A mean (q,) over terms (t, m, 3) as people read it, such as ``1 + x^-1``."""
+def texts_of(terms: Array, members: Index) -> list[str]:
+    """Means (h, q) over terms (t, m, 3) as people read them, such as ``1 + x^(-1)``."""
     names = ("x", "y")[: terms.shape[1]]
-    return " + ".join(write_term(terms[at], names) or "1" for at in members if at >= 0)
+    texts = [write_term(term, names) or "1" for term in terms]
+    return [" + ".join(texts[at] for at in mean if at >= 0) for mean in members.tolist()]
 
 
 @dataclass(frozen=True)
@@ -156,7 +158,7 @@ class Prevalence:
 
     def over(self, x: Array, domains: Domains | None) -> tuple[Prevalence, Index, Array]:
         """The table where `domains` are known, or not; the means (h, q) that occur; and terms (t, n) at `x` (n,)."""
-        table = self if domains is None else self.in_domains
+        table = self.in_domains if domains else self
         return table, table.members[table.occurring], values(table.terms, coordinates(x[:, None], domains))
 
     def odd(self, u: Array) -> tuple[Index, Index, Array]:
@@ -225,7 +227,7 @@ def learned() -> Prevalence:
     terms, members = along_one()
     weights = content["means"]
     with np.errstate(divide="ignore"):
-        means = np.log(np.array([weights.get(text_of(terms, mean), 0.0) for mean in members]))
+        means = np.log(np.array([weights.get(text, 0.0) for text in texts_of(terms, members)]))
     table = np.array(content["covariances"])
     kinds = np.log(np.array([content["runs"][name] for name in KINDS]))
     scales, weight = table[:, :-1], np.log(table[:, -1] / table[:, -1].sum())
@@ -240,7 +242,7 @@ def written(prevalence: Prevalence, source: str) -> str:
     terms, members = prevalence.terms, prevalence.members
     table = np.column_stack([prevalence.scales, np.exp(prevalence.covariances)])
     filling = zip(WORK, np.exp(prevalence.filling).tolist(), strict=True)
-    rows = zip(members, np.exp(prevalence.means).tolist(), strict=True)
+    rows = zip(texts_of(terms, members), np.exp(prevalence.means).tolist(), strict=True)
     return "\n".join(
         [
             f"# Written by `python -m benchmarks prevalence` from {source}.",
@@ -267,7 +269,7 @@ def written(prevalence: Prevalence, source: str) -> str:
             *(f"{name} = {number:.4g}" for name, number in prevalence.whole_turn._asdict().items()),
             "",
             "[means]",
-            *(f'"{text_of(terms, mean)}" = {weight:.4g}' for mean, weight in rows if weight > 0),
+            *(f'"{text}" = {weight:.4g}' for text, weight in rows if weight > 0),
             "",
         ]
     )

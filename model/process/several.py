@@ -15,7 +15,7 @@ of them held at or above zero together.
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
+from collections.abc import Iterator
 from fractions import Fraction
 from functools import cached_property, lru_cache
 
@@ -23,6 +23,7 @@ import numpy as np
 
 from ranksight.core import special
 from ranksight.core.arrays import Array, Index, Mask
+from ranksight.core.records import dataclass
 from ranksight.model import priors
 from ranksight.model.process.compare import SMOOTHING, USUAL, Hypotheses, Odd, at_best, solved_best, under_all
 from ranksight.model.process.prevalence import FALLING, RISING, SCATTERED, Prevalence
@@ -189,34 +190,44 @@ def _misfit(one: Array, factor: Array, goal: Array) -> Array:
     return np.asarray((rest**2).sum(axis=1, keepdims=True) - pull**2 / size)
 
 
-def compared_over_several(points: Array, data: Data, prevalence: Prevalence) -> tuple[Data, Index, Index, Hypotheses]:
-    """The series with their model made linear near the values (:func:`ranksight.model.process.compare.at_best`), terms
-    by their numbers (s, t), means of them (s, h, :data:`TERMS`), -1 pads, and their hypotheses: all runs usual, or that
-    one slow which is likeliest to be."""
+def compared_over_several(
+    points: Array, data: Data, prevalence: Prevalence
+) -> Iterator[tuple[Index, Data, Index, Index, Hypotheses]]:
+    """Some of the series (s,), their model made linear near the values
+    (:func:`ranksight.model.process.compare.at_best`), terms by their numbers (s, t), means of them (s, h,
+    :data:`TERMS`), -1 pads, and their hypotheses: all runs usual, or that one slow which is likeliest to be. Series
+    whose values are near enough from the first on come first, then the others."""
     several = products(points, data)
-    at = values(several.terms, points)
-
-    def compared(data: Data, odds: float, first: int = 0, odd: Odd = USUAL) -> tuple[Index, Hypotheses]:
-        members, prior = grown(data, at, several, prevalence)
-        prior = prior[..., None] + prevalence.under(several.of_free_power(members)) + odds
-        if odd is not USUAL:
-            # A run is slowed where runs scatter: elsewhere a curve of another form would be taken for it.
-            prior = np.where(prevalence.scales[:, -1] < SCATTERED, -np.inf, prior)
-        mean = np.broadcast_to(first + np.arange(members.shape[1]), members.shape[:2])
-        return members, under_all(data, at, members, prior, prevalence, mean, odd)
-
+    at, distant = values(several.terms, points), data.apart
     kind, _, odds = prevalence.odd(data.u)
-    members, every = compared(data, odds[0])
-    if data.apart.any():
-        data = at_best(data, at, members, every)
-        members, every = compared(data, odds[0])
-    if len(kind) > 1:
-        odd = np.full(len(members), 1), _slowest(data, at, members, every)
-        slowed = smoothed(data.odd(*odd), SMOOTHING)
-        others, of_slow = compared(slowed, odds[kind == 1][0], members.shape[1], odd)
-        members, every = np.concatenate([members, others], axis=1), Hypotheses.joined([every, of_slow])
-    numbers = several.numbers(np.broadcast_to(np.arange(at.shape[1]), at.shape[:2]))
-    return data, numbers, members, every
+    members, every = _compared(data, at, several, prevalence, odds[0])
+    for rows in filter(len, (np.flatnonzero(~distant), np.flatnonzero(distant))):
+        part, terms, of_part = data.part(rows), Products(several.factors[rows]), at[rows]
+        means, hypotheses = members[rows], every.part(rows)
+        if part.apart.any():
+            part = at_best(part, of_part, means, hypotheses)
+            means, hypotheses = _compared(part, of_part, terms, prevalence, odds[0])
+        if len(kind) > 1:
+            odd = np.full(len(rows), 1), _slowest(part, of_part, means, hypotheses)
+            slowed = smoothed(part.odd(*odd), SMOOTHING)
+            others, of_slow = _compared(slowed, of_part, terms, prevalence, odds[kind == 1][0], means.shape[1], odd)
+            means, hypotheses = np.concatenate([means, others], axis=1), Hypotheses.joined([hypotheses, of_slow])
+        numbers = terms.numbers(np.broadcast_to(np.arange(of_part.shape[1]), of_part.shape[:2]))
+        yield rows, part, numbers, means, hypotheses
+
+
+def _compared(
+    data: Data, at: Array, several: Products, prevalence: Prevalence, odds: float, first: int = 0, odd: Odd = USUAL
+) -> tuple[Index, Hypotheses]:
+    """Means (s, h, :data:`TERMS`) over terms `at` (s, t, n), numbered from `first`, and their hypotheses; `odds`:
+    logarithm of how likely that run is which is taken for `odd`."""
+    members, prior = grown(data, at, several, prevalence)
+    prior = prior[..., None] + prevalence.under(several.of_free_power(members)) + odds
+    if odd is not USUAL:
+        # A run is slowed where runs scatter: elsewhere a curve of another form would be taken for it.
+        prior = np.where(prevalence.scales[:, -1] < SCATTERED, -np.inf, prior)
+    mean = np.broadcast_to(first + np.arange(members.shape[1]), members.shape[:2])
+    return members, under_all(data, at, members, prior, prevalence, mean, odd)
 
 
 def _slowest(data: Data, at: Array, members: Index, usual: Hypotheses) -> Index:
@@ -291,23 +302,28 @@ def _raised(members: Index, share: Array, turned: Array, right: Array, diagonal:
         product = turned @ np.swapaxes(base, 1, 2)[:, None]  # (s, g, t, q)
         normal = np.take_along_axis(product, which[:, None, :, None], axis=2) + np.eye(size)
         inverted, pull = np.linalg.inv(normal), np.take_along_axis(right, which[:, None], axis=2)
-        turned_in = product @ inverted
-        mean = np.einsum("sgqp,sgp->sgq", inverted, pull)
-        less = np.maximum(diagonal - (product * turned_in).sum(axis=-1), 1.0)
-        added = (right - (product @ mean[..., None])[..., 0]) / less
-        score = 0.5 * added**2 * less - 0.5 * np.log(less) + _positive(added * np.sqrt(less))
-        for at in range(size):
-            others = mean[..., at, None] - turned_in[..., at] * added
-            variance = inverted[..., at, at, None] + turned_in[..., at] ** 2 / less
-            score += _positive(others / np.sqrt(variance))
-        before = 0.5 * (pull * mean).sum(axis=-1) - 0.5 * np.linalg.slogdet(normal)[1]
-        raised[:, place] = (score + (before + nothing)[..., None]).max(axis=1)
+        mean = (inverted @ pull[..., None])[..., 0]
+        before = 0.5 * (pull * mean).sum(axis=-1) - 0.5 * np.linalg.slogdet(normal)[1] + nothing
+        # Each of these (q, s, g, t): operations on whole rows of terms.
+        turned_in, product = (np.moveaxis(part, 3, 0).copy() for part in (product @ inverted, product))
+        mean, variance = (np.moveaxis(part, 2, 0)[..., None] for part in (mean, np.einsum("sgqq->sgq", inverted)))
+        less = np.maximum(diagonal - _dot(product, turned_in), 1.0)
+        added = (right - _dot(product, mean)) / less
+        score = 0.5 * added**2 * less - 0.5 * np.log(less) + before[..., None] + _positive(added * np.sqrt(less))
+        for of_other, centre, square in zip(turned_in, mean, variance, strict=True):
+            score += _positive((centre - of_other * added) / np.sqrt(square + of_other**2 / less))
+        raised[:, place] = score.max(axis=1)
     return raised
+
+
+def _dot(one: Array, other: Array) -> Array:
+    """Sums (...) of the products of (q, ...) with others."""
+    return np.asarray(sum(a * b for a, b in zip(one, other, strict=True)))
 
 
 def _positive(ahead: Array) -> Array:
     """Logarithm of twice the probability that a coefficient so many deviations above zero is not negative."""
-    return np.asarray(np.log(2.0) + special.log_ndtr(np.clip(ahead, -30, 30)))
+    return np.asarray(np.log(2.0 * special.ndtr(np.clip(ahead, -30, 30))))
 
 
 def _best(raised: Array, members: Index) -> Index:
@@ -329,5 +345,9 @@ def _best(raised: Array, members: Index) -> Index:
 
 def _repeated(members: Index) -> Mask:
     """Which sums (s, h) of terms in ascending order (s, h, q) stood before."""
-    same = (members[:, :, None] == members[:, None]).all(axis=3)
-    return np.asarray(np.tril(same, -1).any(axis=2))
+    number = members @ (members.max(initial=0) + 1) ** np.arange(members.shape[2])
+    order = np.argsort(number, axis=1, kind="stable")
+    ordered = np.take_along_axis(number, order, axis=1)
+    repeated = np.zeros(number.shape, dtype=bool)
+    np.put_along_axis(repeated, order[:, 1:], ordered[:, 1:] == ordered[:, :-1], axis=1)
+    return repeated

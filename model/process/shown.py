@@ -6,11 +6,12 @@ measured range and :data:`BEYOND` times its end, with its largest difference fro
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from ranksight.core.arrays import Array, Index
+from ranksight.core.records import dataclass
 from ranksight.model.process.posterior import Process
 from ranksight.model.process.prevalence import along_one
 from ranksight.model.search.terms import LEVELLING, LEVELS, ONE, growth, values
@@ -25,7 +26,7 @@ RIDGE = 1e-9
 """Part of the normal equations that keeps terms apart that are nearly one."""
 LARGEST = 1e6
 """Difference of forms that do not fit at all."""
-BATCH = 200
+BATCH = 24
 
 
 @dataclass(frozen=True)
@@ -38,12 +39,10 @@ class Shown:
     difference: Array  # (p,): largest relative difference from the medians
 
 
-def shown(process: Process) -> Shown:
-    """The closed form of every series of a process: over one coordinate of all sums that it weighs and of single
-    powers, over several of those that it found likely."""
+def shown(process: Process, points: Array, medians: Array) -> Shown:
+    """The closed form of every series of a process with `medians` (p, k) of ln y at its :func:`points_shown` (k, d):
+    over one coordinate of all sums that it weighs and of single powers, over several of those that it found likely."""
     several = len(process.axes) > 1
-    points = _points(process)
-    medians = process.medians(points)
     terms, members = (process.terms, process.members) if several else along_one()
     at = values(terms, points)
     order = sorted(range(len(terms)), key=lambda place: growth(tuple(map(tuple, terms[place].tolist()))))
@@ -55,8 +54,8 @@ def shown(process: Process) -> Shown:
     return listed if several else _with_powers(np.log(points[:, 0]), medians, _in_powers(listed, order))
 
 
-def _points(process: Process) -> Array:
-    """Where functions are fitted (k, d): evenly apart in the logarithm of every coordinate."""
+def points_shown(process: Process) -> Array:
+    """Where functions are fitted (k, d): evenly apart in the logarithm of every coordinate, the farthest last."""
     count = len(process.axes)
     low, high = process.points.min(axis=0), BEYOND * process.points.max(axis=0)
     axes = [np.geomspace(a, b, POINTS[count - 1]) for a, b in zip(low, high, strict=True)]

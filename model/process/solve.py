@@ -17,12 +17,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from ranksight.core import special
 from ranksight.core.arrays import Array, Index, Mask
+from ranksight.core.records import dataclass
 from ranksight.model.process.covariance import smooth
 
 ROUNDING = 1e-8
@@ -104,7 +105,10 @@ def inverse(data: Data, scales: Array) -> tuple[Array, Array]:
     total = np.empty((count, count, *np.broadcast_shapes(square.shape[1:], (len(noise), 1))))
     total[:] = np.tensordot(smooth(data.u, data.u), square[:-1], axes=(0, 0))
     total[np.arange(count), np.arange(count)] += noise.T[..., None] + square[-1] + ROUNDING
-    log_determinant = swept(total, count, ROUNDING)
+    flat = total.reshape(count, count, -1)
+    parts = [swept(flat[:, :, part], count, ROUNDING) for part in in_cache(flat)]
+    mirrored(total)
+    log_determinant = np.concatenate(parts).reshape(total.shape[2:])
     return np.negative(np.moveaxis(total, (0, 1), (2, 3)), order="C"), log_determinant
 
 
@@ -120,31 +124,74 @@ def columns(values: Array, data: Data) -> tuple[Array, Array]:
 
 
 def solved(joint: Array) -> tuple[Array, Array, Array]:
-    """Logarithm of the evidence (...), coefficients (q, ...) and their covariance (q, q, ...) from the normal equations
-    (q + 1, q + 1, ...), which are overwritten: 1 + G, b last in rows and columns, z' K^-1 z at the end. The part of the
-    evidence that all means of a covariance share is left out."""
+    """Logarithm of the evidence (...), coefficients (q, ...) and their covariance (q, q, ...) from the lower triangles
+    of normal equations (q + 1, q + 1, ...), which are overwritten: 1 + G, b in the last row, z' K^-1 z at the end. The
+    part of the evidence that all means of a covariance share is left out."""
     count = len(joint) - 1
-    score = -0.5 * swept(joint, count, 1.0)
-    score -= 0.5 * joint[count, count]
-    mean, spread = joint[:count, count], np.negative(joint[:count, :count], out=joint[:count, :count])
+    score = scored(joint, moments=True)
+    mirrored(joint)
+    return score, np.maximum(joint[count, :count], 0.0), np.negative(joint[:count, :count])
+
+
+def scored(joint: Array, moments: bool = False) -> Array:
+    """The evidence of :func:`solved` alone. With `moments` the last row then holds the means of the coefficients, and
+    the triangle minus their covariance."""
+    count, flat = len(joint) - 1, joint.reshape(*joint.shape[:2], -1)
+    score = np.empty(flat.shape[2])
+    for part in in_cache(flat):
+        some = flat[:, :, part]
+        log_determinant = swept(some, count, 1.0)
+        score[part] = _truncated(some, moments) - 0.5 * log_determinant
+    return score.reshape(joint.shape[2:])
+
+
+def _truncated(joint: Array, moments: bool) -> Array:
+    """Hold the coefficients of swept equations (q + 1, q + 1, f) at or above zero, one after the other; the logarithm
+    of the evidence (f,). Without `moments` those that were held are not moved by the others any more."""
+    count = len(joint) - 1
+    score = np.asarray(-0.5 * joint[count, count] + count * np.log(2.0))
     for at in range(count):
-        deviation = np.sqrt(np.maximum(spread[at, at], 1e-300))
-        z = np.clip(mean[at] / deviation, -30.0, 30.0)
-        mass = np.asarray(special.log_ndtr(z))
-        score += mass
-        ratio = np.exp(-0.5 * z**2 - mass) / ROOT_TWO_PI
-        column = spread[:, at] / deviation
-        mean += column * ratio
+        deviation = np.sqrt(np.maximum(-joint[at, at], 1e-300))
+        z = np.clip(joint[count, at] / deviation, -30.0, 30.0)
+        mass = np.asarray(special.ndtr(z))
+        score += np.log(mass)
+        first = 0 if moments else at + 1
+        if first == count:
+            break
+        ratio = np.exp(-0.5 * z**2) / (ROOT_TWO_PI * mass)
+        column = _column(joint, at)[first:count] / -deviation
+        joint[count, first:count] += column * ratio
         ratio *= ratio + z
-        spread -= column[:, None] * (ratio * column)
-    return score + count * np.log(2.0), np.maximum(mean, 0.0), spread
+        for row, factor in enumerate(column):
+            joint[first + row, first : first + row + 1] += ratio * factor * column[: row + 1]
+    return score
+
+
+def _column(joint: Array, at: int) -> Array:
+    """A column (m, ...) of symmetric matrices whose lower triangle is in `joint` (m, m, ...)."""
+    return np.concatenate([joint[at, :at], joint[at:, at]])
+
+
+def mirrored(joint: Array) -> None:
+    """Fill the upper triangle of symmetric matrices (m, m, ...)."""
+    for at in range(len(joint)):
+        joint[:at, at] = joint[at, :at]
+
+
+TOGETHER = 4096
+"""Matrices at once: those of few rows stay in a core's cache, and a step takes longer than its call."""
+
+
+def in_cache(joint: Array) -> list[slice]:
+    """Parts of :data:`TOGETHER` of matrices (m, m, f)."""
+    return [slice(start, start + TOGETHER) for start in range(0, joint.shape[2], TOGETHER)]
 
 
 def swept(joint: Array, count: int, least: float) -> Array:
-    """Sweep the first `count` pivots of positive definite matrices (m, m, ...) in place; the logarithm of their product
-    (...), none of them smaller than `least`.
+    """Sweep the first `count` pivots of positive definite matrices in place, of which the lower triangles are in
+    `joint` (m, m, f); the logarithm of the product of the pivots (f,), none of them smaller than `least`.
 
-    What was swept then holds minus the inverse; the last column, the solution; the rest, the Schur complement.
+    What was swept then holds minus the inverse; the last row, the solution; the rest, the Schur complement.
     Elimination without pivoting is stable for positive definite matrices (Higham, *Accuracy and Stability of Numerical
     Algorithms*, 10.1), and for few rows many times faster than a call a matrix: its steps are operations on whole
     arrays, entry by entry of all matrices.
@@ -153,12 +200,13 @@ def swept(joint: Array, count: int, least: float) -> Array:
     for at in range(count):
         pivot = np.maximum(joint[at, at], least)
         log_determinant += np.log(pivot)
-        column = joint[:, at].copy()
+        column = _column(joint, at)
         row = column / pivot
-        for factor, rest in zip(column, joint, strict=True):  # a row at a time stays in the processor's cache
-            rest -= factor * row
-        joint[at] = row
-        joint[:, at] = row
+        for place, factor in enumerate(column):
+            if place != at:
+                joint[place, : place + 1] -= factor * row[: place + 1]
+        joint[at, :at] = row[:at]
+        joint[at:, at] = row[at:]
         joint[at, at] = -1 / pivot
     return log_determinant
 
@@ -182,15 +230,16 @@ class Equations:
     @classmethod
     def of(cls, data: Data, share: Array, covariances: Array) -> Equations:
         """Those of terms with columns `share` (s, t, n) under `covariances` (g, 4)."""
-        goal = data.target[:, None]
+        goal = data.target
         inverted, log_determinant = inverse(data, covariances[None])
         series, forms, count = inverted.shape[:3]
-        each = np.concatenate([share, np.zeros_like(goal), goal], axis=1)
+        each = np.concatenate([share, np.zeros_like(goal)[:, None]], axis=1)
         # One product a series, not one a covariance.
         turned = each @ np.moveaxis(inverted, 1, 2).reshape(series, count, forms * count)
-        turned = turned.reshape(series, each.shape[1], forms, count)
-        right = np.einsum("stgn,sn->stg", turned, goal[:, 0])
-        return cls(data, each[:, :-1], turned[:, :-1], right[:, :-1], right[:, -1], log_determinant)
+        pull = (inverted @ goal[:, None, :, None])[..., 0]
+        whole = (pull @ goal[..., None])[..., 0]
+        right = each @ np.swapaxes(pull, 1, 2)
+        return cls(data, each, turned.reshape(*each.shape[:2], forms, count), right, whole, log_determinant)
 
     def evidence(self, members: Index) -> Array:
         """Logarithm of the evidence (s, h, g) of means `members` (h, q), or (s, h, q) of each series; -1 pads members;
@@ -199,16 +248,20 @@ class Equations:
         each = members[None] if members.ndim == 2 else members
         sizes = (each >= 0).sum(axis=2)
         scores = np.empty((len(self.whole), each.shape[1], self.whole.shape[1]))
-        most = sizes.max(axis=0, initial=0)
+        # Means of equally many terms at once, as far as series have equally many of these.
+        order = np.argsort(sizes, axis=1, kind="stable")
+        each = np.take_along_axis(each, order[..., None], axis=1)
+        most = np.take_along_axis(sizes, order, axis=1).max(axis=0, initial=0)
+        series, order = np.arange(len(scores))[:, None], np.broadcast_to(order, scores.shape[:2])
         for size in np.unique(most):
             means = np.flatnonzero(most == size)
-            scores[:, means] = self._scores(each[:, means, :size])
+            scores[series, order[:, means]] = self._scores(each[:, means, :size])
         scores -= 0.5 * self.log_determinant[:, None]
         possible = np.isfinite(scores) & (present[:, None] >= sizes)[..., None]
         return np.where(possible, scores, -np.inf)
 
     def _scores(self, means: Index) -> Array:
-        """:func:`solved`'s evidence (s, h, g) of means of the terms `means` (s or 1, h, q). The coefficient of a term
+        """:func:`scored`'s evidence (s, h, g) of means of the terms `means` (s or 1, h, q). The coefficient of a term
         that pads is what it was before the data."""
         count, series = means.shape[2], np.arange(len(self.whole))[:, None]
         joint = np.empty((count + 1, count + 1, len(series), means.shape[1], self.whole.shape[1]))
@@ -216,11 +269,11 @@ class Equations:
         for i in range(count):
             turned = self.turned[series, means[..., i]]
             for j in range(i + 1):
-                joint[i, j] = joint[j, i] = np.einsum("shgn,shn->shg", turned, share[j])
+                joint[i, j] = np.einsum("shgn,shn->shg", turned, share[j])
             joint[i, i] += 1
-            joint[i, count] = joint[count, i] = self.right[series, means[..., i]]
+            joint[count, i] = self.right[series, means[..., i]]
         joint[count, count] = self.whole[:, None]
-        return solved(joint)[0]
+        return scored(joint)
 
 
 def evidence(data: Data, values: Array, members: Index, covariances: Array) -> Array:
@@ -268,6 +321,7 @@ class Solved:
     spread: Array  # (f, q, q): their covariance
     data: Data  # made linear at the function
     columns: Array  # (f, q, n): there
+    inverted: Array  # (f, n, n): inverse of the covariance of its values
 
 
 def refined(data: Data, share: Array, scales: Array, coefficients: Array | None = None, rounds: int = 2) -> Solved:
@@ -288,4 +342,4 @@ def refined(data: Data, share: Array, scales: Array, coefficients: Array | None 
         score, coefficients, spread = solved(np.ascontiguousarray(np.moveaxis(joint, 0, 2)))
         current = coefficients.T
     assert current is not None
-    return Solved(score - 0.5 * log_determinant[:, 0], current, np.moveaxis(spread, 2, 0), data, linear)
+    return Solved(score - 0.5 * log_determinant[:, 0], current, np.moveaxis(spread, 2, 0), data, linear, inverted)

@@ -17,7 +17,7 @@ it takes: it waits off the processor, for files or messages, and its times are p
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ import numpy as np
 from ranksight.core import special
 from ranksight.core.arrays import Array, Mask
 from ranksight.core.experiment import WHOLE
+from ranksight.core.records import dataclass
 from ranksight.model import priors
 from ranksight.model.fitting.varied import fit_varied
 from ranksight.model.resource.equation import BY_CYCLES, COUNTED, LEVELS, Machine, Resources

@@ -21,7 +21,7 @@ Unhalted cycles leave out the time in which a core slept.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -29,6 +29,7 @@ import numpy as np
 from ranksight.core.columns import Columns
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import ALL_RANKS, WHOLE, Experiment, Run
+from ranksight.core.records import dataclass
 from ranksight.core.sampled import sampling_of
 from ranksight.core.units import format_si
 from ranksight.core.view import Change, View

@@ -15,13 +15,14 @@ deterministic, and put together where a prediction is asked for.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
 
 from ranksight.core.arrays import Array, Mask, log, ratio
 from ranksight.core.metrics import LEVELS as LEVELS
+from ranksight.core.records import dataclass
 from ranksight.model import priors
 from ranksight.model.plaindata import Row, Stored
 from ranksight.model.quantity import TAIL, Quantity

@@ -23,7 +23,7 @@ distributed among kernels with mean 1, and n samples where E were expected leave
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -31,6 +31,7 @@ import numpy as np
 from ranksight.core import special
 from ranksight.core.arrays import Array, Mask, ratio
 from ranksight.core.experiment import WHOLE, Experiment
+from ranksight.core.records import dataclass
 from ranksight.core.sampled import HANDFUL
 from ranksight.model import priors
 from ranksight.model.resource.equation import LEVELS

@@ -8,13 +8,13 @@ numbers; -1 stands for no term and is answered like term 0, for callers to mask.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.core.arrays import Array, Index, Mask
+from ranksight.core.records import dataclass
 from ranksight.model.search.terms import Factor, values
 
 AHEAD = 8.0

@@ -15,13 +15,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
 
 from ranksight.core.arrays import Array, Index, Mask
 from ranksight.core.metrics import Kind
+from ranksight.core.records import dataclass
 from ranksight.model import priors
 from ranksight.model.search import leastsquares
 from ranksight.model.search.basis import Basis

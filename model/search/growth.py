@@ -7,11 +7,11 @@ Factors are ordered by their class (exponential, power, logarithm: Shudler et al
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple
 
 from ranksight.core.arrays import Array
+from ranksight.core.records import dataclass
 from ranksight.model.search.terms import Factor
 
 LARGEST_DENOMINATOR = 840

@@ -7,11 +7,11 @@ to three unknowns are solved in closed form, element by element (no loop over se
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from ranksight.core.arrays import Array, Mask
+from ranksight.core.records import dataclass
 
 
 @dataclass(frozen=True)

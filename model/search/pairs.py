@@ -6,11 +6,10 @@ least are solved with all that physics asks of them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from ranksight.core.arrays import Array, Index
+from ranksight.core.records import dataclass
 from ranksight.model import priors
 from ranksight.model.search.chosen import best_of, everywhere, solve
 from ranksight.model.search.gridforms import borne, dimensions

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from ranksight.core.arrays import Array, Index, Mask, log
 from ranksight.core.metrics import Kind
+from ranksight.core.records import dataclass
 from ranksight.model.search.basis import AHEAD, Basis
 from ranksight.model.series.noise import Location
 

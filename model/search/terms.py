@@ -25,7 +25,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache, partial
 from itertools import combinations
@@ -35,6 +34,7 @@ import numpy as np
 
 from ranksight.core.arrays import Array, Index
 from ranksight.core.dims import dims_create, largest_prime
+from ranksight.core.records import dataclass
 
 Sides = tuple[int, ...]
 

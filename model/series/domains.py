@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from ranksight.core.arrays import Array, Index, ratio
 from ranksight.core.errors import InputError
-from ranksight.model.plaindata import Stored
+from ranksight.core.records import dataclass
+from ranksight.model.plaindata import Stored, known
 
 PLACEMENTS = ("compact", "scattered")
 """``compact`` fills one domain after the other, ``scattered`` deals the ranks of a node out over all of its domains."""
@@ -83,11 +84,7 @@ class Domains(Stored):
         """The same node with ranks placed in another way."""
         if not self:
             return self
-        return replace(
-            self,
-            placement=self.placement if placement is None else placement,
-            ranks_per_node=self.ranks_per_node if ranks_per_node is None else ranks_per_node,
-        )
+        return replace(self, **known(placement=placement, ranks_per_node=ranks_per_node))
 
     @property
     def filled(self) -> bool:

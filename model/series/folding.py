@@ -8,7 +8,7 @@ stays theirs, as messages are modelled by the kernel that sends them.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,6 +19,7 @@ from ranksight.core.errors import InputError
 from ranksight.core.experiment import Experiment
 from ranksight.core.metrics import metric
 from ranksight.core.mpi import LABEL, communicates
+from ranksight.core.records import dataclass
 from ranksight.core.units import counted
 from ranksight.core.view import Change, View
 from ranksight.model.plaindata import Stored

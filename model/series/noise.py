@@ -17,7 +17,6 @@ that way, and all are kept.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +24,7 @@ from numpy.typing import NDArray
 from ranksight.core import special
 from ranksight.core.arrays import Array, Index, Mask
 from ranksight.core.metrics import Kind, metric
+from ranksight.core.records import dataclass
 from ranksight.model.series.poisson import located
 from ranksight.model.series.reduction import LAWS, located_by_scatter, median, reduce
 from ranksight.model.series.reduction import Location as Location  # what users of noise name

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 
 import numpy as np
@@ -12,6 +12,7 @@ from ranksight.core.arrays import Array, Index, Mask
 from ranksight.core.errors import InputError, nearest
 from ranksight.core.experiment import Experiment, Run
 from ranksight.core.metrics import Reduction, metric
+from ranksight.core.records import dataclass
 from ranksight.model.series.computation import THREADS
 from ranksight.model.series.over_ranks import SENT, added, by_thread, reduced, reduction_of, traced
 from ranksight.model.series.sampling import with_sampling

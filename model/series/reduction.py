@@ -10,13 +10,13 @@ for one sample), multiplied over series.
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
 
 import numpy as np
 
 from ranksight.core import special
 from ranksight.core.arrays import Array, Index
 from ranksight.core.errors import InputError
+from ranksight.core.records import dataclass
 
 
 @dataclass(frozen=True)

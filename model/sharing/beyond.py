@@ -16,12 +16,12 @@ interface, a serial part and weak scaling look the same. Times on several domain
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from ranksight.core.arrays import Array, Index, Mask
+from ranksight.core.records import dataclass
 from ranksight.model import priors
 from ranksight.model.plaindata import Stored
 from ranksight.model.quantity import TAIL, Quantity

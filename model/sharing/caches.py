@@ -19,11 +19,12 @@ between the part of the best replacement, 1 - C/F, and that of the least recentl
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from ranksight.core.arrays import Array, Mask
+from ranksight.core.records import dataclass
 from ranksight.core.units import format_si, some_of
 from ranksight.model.plaindata import Part
 from ranksight.model.resource.equation import LEVELS

@@ -11,11 +11,12 @@ memory's, else for one that memory does.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from ranksight.core.arrays import Array
+from ranksight.core.records import dataclass
 from ranksight.model.resource.equation import LEVELS
 from ranksight.platforms import Platform
 from ranksight.platforms.platform import Cache

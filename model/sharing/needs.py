@@ -13,11 +13,11 @@ reasons of their own do not bend the rest (Lange, Little, Taylor 1989, JASA 84, 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
 from ranksight.core.arrays import Array, Index, Mask, ratio
+from ranksight.core.records import dataclass
 from ranksight.model import priors
 from ranksight.model.resource.marquardt import derivatives, least_squares
 

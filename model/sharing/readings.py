@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from ranksight.core.arrays import Array, Index, Mask
 from ranksight.core.experiment import Experiment
 from ranksight.core.metrics import Reduction
+from ranksight.core.records import dataclass
 from ranksight.model.resource.equation import LEVELS
 from ranksight.model.series.computation import PROGRAM, in_cores, waiting
 from ranksight.model.series.domains import Domains

@@ -16,11 +16,10 @@ its own; by as much as that is beyond doubt it is believed, and else the answer 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from ranksight.core.arrays import Array, Index, Mask, log, log_ratio
+from ranksight.core.records import dataclass
 from ranksight.model.plaindata import Stored
 from ranksight.model.quantity import Quantity, mix
 from ranksight.model.sharing.traffic import NOISE

@@ -10,13 +10,14 @@ with less work a rank, which no function of the number of ranks can say that saw
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
 from ranksight.core import special
 from ranksight.core.arrays import Array, Index, Mask, log, log_ratio, ratio
+from ranksight.core.records import dataclass
 from ranksight.model import priors
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.plaindata import Stored

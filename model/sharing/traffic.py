@@ -16,11 +16,10 @@ Runs on one domain cannot distinguish them where reads grow. Both are then avera
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from ranksight.core.arrays import Array, Index, Mask
+from ranksight.core.records import dataclass
 from ranksight.model import priors
 
 NOISE = 0.01

@@ -86,7 +86,7 @@ _LENGTHS, _FACES = on_a_grid("1/x + 1/y + 1/z"), on_a_grid("(x + y + z) / ranks"
 def default(parameters: int) -> Offer:
     """The default space over `parameters` parameters. Raises InputError for more than four parameters."""
     if parameters == 1:
-        return _single()
+        return Single()
     if parameters > MOST:
         raise InputError(f"{parameters} parameters are too many", f"fit at most {MOST} at once and hold the others")
     return Crossed(_FALLS + GROWING + STEEP, COARSE[parameters], parameters, grids=tuple(SEARCHED))
@@ -94,18 +94,27 @@ def default(parameters: int) -> Offer:
 
 class Single(Listed):
     """The default space of one parameter; of what is deterministic and fits no listed form, all pairs of terms are
-    tried.
-
-    `counted`: others, over the same terms, for what is deterministic.
+    tried. They are made when they are first asked for, as times go without them.
     """
 
-    def __init__(self, hypotheses: Hypotheses, counted: Hypotheses | None = None) -> None:
-        super().__init__(hypotheses)
-        self.counted = hypotheses if counted is None else counted
+    parameters = 1
+
+    def __init__(self, ranks: bool = False) -> None:
+        self._ranks = ranks
+
+    @property
+    def hypotheses(self) -> Hypotheses:  # type: ignore[override]
+        """Those of times."""
+        return (_along_ranks() if self._ranks else _single())[0]
+
+    @property
+    def counted(self) -> Hypotheses:
+        """Others, over the same terms, for what is deterministic."""
+        return (_along_ranks() if self._ranks else _single())[1]
 
     def along_ranks(self) -> Single:
         """The same where the parameter is the number of ranks: counts may follow the sides of a process grid."""
-        return _along_ranks()
+        return Single(ranks=True)
 
     def screen(self, points: Array, location: Location, positive: Mask, kind: Kind) -> tuple[Problem, Screened]:
         """Solve all hypotheses on all series."""
@@ -132,7 +141,8 @@ ENOUGH = 5
 """Points that pairs of any terms with a constant need to be put to the test."""
 
 
-def _single() -> Single:
+@lru_cache(maxsize=1)
+def _single() -> tuple[Hypotheses, Hypotheses]:
     forms, prior = _forms()
     counted = hypotheses(forms, prior)
     # What is done once a line, a face, a volume or a volume in every step is added up in most times. Where the parts
@@ -142,11 +152,11 @@ def _single() -> Single:
         for others in ((), (ONE,)) if len(terms) == 2 else ((),):
             forms.append(tuple((term,) for term in (*others, *terms)))
             prior.append(0.0)
-    return Single(hypotheses(forms, prior), counted)
+    return hypotheses(forms, prior), counted
 
 
 @lru_cache(maxsize=1)
-def _along_ranks() -> Single:
+def _along_ranks() -> tuple[Hypotheses, Hypotheses]:
     forms, prior = _forms()
     counted, weights = list(forms), list(prior)
     volume: Factor = (-1.0, 0.0, 0.0)
@@ -174,7 +184,7 @@ def _along_ranks() -> Single:
             counted.append(tuple((each,) for each in (*others, volume, *block)))
             weights.append(several + priors.FORMS["more"])
     everything = hypotheses(counted, weights)
-    return Single(_among(hypotheses(forms, prior), everything), everything)
+    return _among(hypotheses(forms, prior), everything), everything
 
 
 def _among(some: Hypotheses, everything: Hypotheses) -> Hypotheses:

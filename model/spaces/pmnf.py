@@ -12,7 +12,6 @@ their errors follow the engine's relative ones.
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -20,6 +19,7 @@ import numpy as np
 from ranksight.core.arrays import Array, Index, Mask
 from ranksight.core.errors import InputError
 from ranksight.core.metrics import Kind
+from ranksight.core.records import dataclass
 from ranksight.model.search import leastsquares
 from ranksight.model.search.basis import Basis
 from ranksight.model.search.crosswise import Crossed

@@ -24,10 +24,10 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 
 from ranksight.core.errors import InputError
+from ranksight.core.records import dataclass
 from ranksight.model import priors
 from ranksight.model.search.growth import NONE, Growth, Order
 from ranksight.model.search.offer import Listed

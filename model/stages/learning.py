@@ -8,7 +8,7 @@ the other parts predict.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -18,19 +18,13 @@ from ranksight.core.arrays import Array
 from ranksight.core.experiment import WHOLE
 from ranksight.core.log import log
 from ranksight.core.mpi import communicates
+from ranksight.core.records import dataclass
 from ranksight.core.run import INCLUSIVE
-from ranksight.model.application import measured as timing
 from ranksight.model.application import whole
 from ranksight.model.application.agreement import message_series
 from ranksight.model.application.bulk_synchronous import Application, timed_alone
-from ranksight.model.application.comm_blocking import STATED, Taken
-from ranksight.model.application.communication import Communication
 from ranksight.model.application.fit_application import fit_application, in_words
-from ranksight.model.application.fit_blocking import fit_blocking
-from ranksight.model.application.forms import fit_forms
-from ranksight.model.application.network import NO_NETWORK, Network
 from ranksight.model.application.others import fit_others
-from ranksight.model.application.replayed import weigh_replay
 from ranksight.model.application.runs import Runs
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.fitting.varied import fit_varied
@@ -40,7 +34,7 @@ from ranksight.model.predicting import Learned, Remarks
 from ranksight.model.resource.clock import clocked
 from ranksight.model.resource.equation import Machine
 from ranksight.model.series.computation import cores
-from ranksight.model.series.domains import NOT_DESCRIBED, Domains
+from ranksight.model.series.domains import NOT_DESCRIBED
 from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
 from ranksight.model.sharing.needs import FOLLOW
@@ -253,82 +247,13 @@ def weigh_domain(growth: Growth, application: Application) -> Application:
     return replace(application, weights=weights)
 
 
-@dataclass(frozen=True)
-class Predicted:
-    """What is predicted of n configurations whose messages were timed."""
-
-    points: Array  # (n, m)
-    computed: Array  # (n,): seconds of the kernels
-    uneven: Array  # (n,): seconds that the slowest rank takes more
-
-    def by_point(self, values: Array) -> dict[tuple[float, ...], float]:
-        """Values (n,) by their configurations."""
-        return {tuple(point): value for point, value in zip(self.points.tolist(), values.tolist(), strict=True)}
-
-
 def price_messages(statement: Statement, measured: Measured, growth: Growth, application: Application) -> Application:
-    """Learn BF_comm, where the time of messages was measured.
-
-    Without a network calls are timed by fitted forms, where the program's wall time shows that its kernels do not hold
-    the communication already.
-    """
-    sent = application.communication
-    runs = [] if sent is None else list(timing.measured(measured.experiment))
-    if sent is None or not runs:
+    """Learn BF_comm, where messages were traced."""
+    if application.communication is None:
         return application
-    parts = draft(measured, growth, application).breakdown(points := timing.configurations(runs)).parts
-    kernels = [np.nan_to_num(parts[name]) for name in parts if name not in ("communication", "others")]
-    predicted = Predicted(points, np.sum(kernels, axis=0), np.nan_to_num(parts["imbalance"]))
-    if not application.network:
-        learned = _by_forms(sent, measured, growth, runs, predicted)
-    else:
-        learned = _over_network(sent, application.network, statement.domains, runs, predicted)
-    return replace(application, communication=learned)
+    from ranksight.model.stages.pricing import priced
 
-
-def _by_forms(
-    sent: Communication, measured: Measured, growth: Growth, runs: list[timing.Measured], predicted: Predicted
-) -> Communication:
-    """Messages whose calls are timed by fitted forms; as they were where kernels hold that time."""
-    timed = [kernel for kernel, name in growth.functions.rows if name == "time"]
-    formed = replace(sent, forms=fit_forms(timing.calls(measured.experiment)))
-    if formed.forms is None or not timing.apart(runs, predicted.by_point(predicted.computed), timed):
-        return sent
-    cost = formed.by_kind(predicted.points, NO_NETWORK)
-    took = timing.taken(runs, predicted.by_point(predicted.uneven), cost)
-    names = formed.functions.fitted.parameters
-    return replace(formed, blocking=fit_blocking(names, took, cost, lambda _: {STATED: 1.0}, 0.0))
-
-
-def _over_network(
-    sent: Communication, network: Network, domains: Domains, runs: list[timing.Measured], predicted: Predicted
-) -> Communication:
-    """Messages whose calls are priced on the network, with BF_comm and how much replay of their order counts."""
-    points, names, node = predicted.points, sent.functions.fitted.parameters, _boundary(network, domains)
-    cost = sent.by_kind(points, network)
-    each = [seconds for (_, way), seconds in cost.items() if way == STATED]
-    computed, waiting = predicted.by_point(predicted.computed), predicted.by_point(predicted.uneven)
-    remark = timing.contradiction(names, runs, computed, predicted.by_point(np.sum(each, axis=0)))
-    took = timing.taken(runs, waiting, cost)
-
-    def priced(part: Taken) -> Communication:
-        """The law of prices by some of the runs."""
-        prices = sent.by_kind(part.points, network)
-        return replace(sent, blocking=fit_blocking(names, part, prices, network.ways, node))
-
-    learned = replace(sent, blocking=fit_blocking(names, took, cost, network.ways, node), remark=remark)
-    if learned.blocking is None:
-        return learned
-    uneven = np.array([waiting[tuple(point)] for point in took.points.tolist()])
-    mean = np.array([computed[tuple(point)] for point in took.points.tolist()]) - uneven
-    return replace(learned, replayed=weigh_replay(sent, network, took, priced, mean, uneven))
-
-
-def _boundary(network: Network, domains: Domains) -> float:
-    """Ranks that fill a node, where messages within one are described or the user says how many they are; else 0."""
-    if "intra" not in network.table and domains.filled:
-        return 0.0
-    return network.node
+    return priced(measured, growth.functions, application, statement.domains, draft(measured, growth, application))
 
 
 def learn_others(statement: Statement, measured: Measured, growth: Growth, application: Application) -> Application:

@@ -6,13 +6,14 @@ The statement holds the experiment, the machine, what the user knows of the work
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypedDict
 
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import Experiment
 from ranksight.core.log import log
 from ranksight.core.metrics import Reduction, metric
+from ranksight.core.records import dataclass
 from ranksight.model.application.others import overlap, sometimes
 from ranksight.model.application.waiting import parted, unworked
 from ranksight.model.application.whole import without_sums

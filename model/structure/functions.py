@@ -8,13 +8,14 @@ The search chooses hypotheses. Two further sources are parameters with two level
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
 
 from ranksight.core.arrays import Array, Mask
 from ranksight.core.errors import InputError
+from ranksight.core.records import dataclass
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.plaindata import Stored, plain
 from ranksight.model.series.reducing import Series

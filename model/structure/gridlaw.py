@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 
 import numpy as np
 
 from ranksight.comm.patterns.grid import MOST_DIMENSIONS, Cartesian
 from ranksight.core.arrays import Array, Mask
+from ranksight.core.records import dataclass
 from ranksight.model.structure.levels import COUNTS
 
 CLOSE = 5e-3

@@ -15,12 +15,12 @@ Orders that are nearly as likely are within the interval, as is the scatter of a
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 
 import numpy as np
 
 from ranksight.core.arrays import Array, Index, Ints, Mask
 from ranksight.core.dims import dims_create
+from ranksight.core.records import dataclass
 from ranksight.model.structure.rankterms import HALOS, RANK_TERMS, Halo, term_values
 
 FEWEST = 3

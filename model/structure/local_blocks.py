@@ -10,12 +10,13 @@ measured with other ranks it has the value measured there, and between blocks wh
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from ranksight.core.arrays import Array, Index, Mask
 from ranksight.core.dims import dims_create
+from ranksight.core.records import dataclass
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce

@@ -24,7 +24,7 @@ reuse distances of parts of the accesses are functions of the size of the data.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -32,6 +32,7 @@ import numpy as np
 from ranksight.core.arrays import Array, Mask
 from ranksight.core.experiment import Experiment
 from ranksight.core.metrics import LEVELS
+from ranksight.core.records import dataclass
 from ranksight.core.units import format_si
 from ranksight.model.plaindata import Stored
 from ranksight.model.quantity import TAIL

@@ -20,7 +20,7 @@ square root (one-level domain decomposition: Toselli and Widlund 2005, chapter 2
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import gcd
 from typing import TYPE_CHECKING
 
@@ -28,6 +28,7 @@ import numpy as np
 
 from ranksight.core.arrays import Array, Index, Ints, Mask
 from ranksight.core.metrics import metric
+from ranksight.core.records import dataclass
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.plaindata import Stored
 from ranksight.model.quantity import TAIL

@@ -8,12 +8,12 @@ on is as open as the function's interval has it.
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 
 import numpy as np
 
 from ranksight.core.arrays import Array, Mask, log_ratio, ratio
 from ranksight.core.metrics import metric
+from ranksight.core.records import dataclass
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.quantity import TAIL
 from ranksight.model.series.computation import EXCHANGED

@@ -9,12 +9,12 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from ranksight.campaign.launching import grids_in
 from ranksight.comm.costs.collective import operation_name
 from ranksight.comm.costs.pointtopoint import SENDS
 from ranksight.comm.patterns.find_grids import cartesian_grids
 from ranksight.comm.patterns.grid import MOST_DIMENSIONS, Cartesian
 from ranksight.core.arrays import Array, Mask
+from ranksight.core.dims import grids_in
 from ranksight.core.experiment import ALL_RANKS, Experiment, Run
 from ranksight.core.metrics import metric
 from ranksight.model import priors

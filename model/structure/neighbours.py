@@ -19,13 +19,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.comm.patterns.grid import MOST_DIMENSIONS, Cartesian
 from ranksight.core.arrays import Array, Index, Ints, Mask
+from ranksight.core.records import dataclass
 from ranksight.core.units import some_of
 from ranksight.core.valuerules import infer
 from ranksight.model.fitting.fitted import Fitted

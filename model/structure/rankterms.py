@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache, partial
 from math import lcm, prod
 
@@ -27,6 +26,7 @@ import numpy as np
 
 from ranksight.core.arrays import Array, Ints
 from ranksight.core.dims import dims_create
+from ranksight.core.records import dataclass
 
 Sides = tuple[int, ...]
 Halo = tuple[int, bool, bool, bool]

@@ -14,7 +14,6 @@ that the volume is the same for all.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -22,6 +21,7 @@ import numpy as np
 from ranksight.core.arrays import Array
 from ranksight.core.errors import InputError
 from ranksight.core.formula import Formula, read_formula
+from ranksight.core.records import dataclass
 from ranksight.model.formula import check_names, evaluate
 from ranksight.model.plaindata import Stored
 

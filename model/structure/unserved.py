@@ -14,12 +14,13 @@ above the largest measured, a zero stands. So it does inside of the range, and f
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from ranksight.core.arrays import Array
 from ranksight.core.experiment import WHOLE
+from ranksight.core.records import dataclass
 from ranksight.model.plaindata import Stored
 from ranksight.model.series.reducing import Keyed, Series
 from ranksight.model.series.reduction import reduce

@@ -14,12 +14,11 @@ weights (Rasmussen and Williams, "Gaussian Processes for Machine Learning", 2006
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from ranksight.core import special
 from ranksight.core.arrays import Array, Index, Mask
+from ranksight.core.records import dataclass
 from ranksight.model.plaindata import Stored
 
 SIZES = np.geomspace(0.003, 2.0, 12)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass, field, replace
+from dataclasses import KW_ONLY, field, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ranksight.core import special
 from ranksight.core.arrays import Array, Index, Mask, ratio
 from ranksight.core.errors import InputError
+from ranksight.core.records import dataclass
 from ranksight.core.units import format_factor
 from ranksight.model import priors
 from ranksight.model.quantity import CENTRAL, Quantity, deviations

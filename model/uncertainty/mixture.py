@@ -12,13 +12,13 @@ within 0.002 of the distribution function from two degrees of freedom on; below,
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from ranksight.core import special
 from ranksight.core.arrays import Array, Index, Mask
+from ranksight.core.records import dataclass
 
 CAUCHY = 1.5
 """Degrees of freedom below which the law is taken for Cauchy's."""

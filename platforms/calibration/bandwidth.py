@@ -8,10 +8,10 @@ such working set is left, and as many cores read as there is one for.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from ranksight.core.records import dataclass
 from ranksight.platforms.calibration.effort import Effort
 from ranksight.platforms.calibration.programs import Programs
 from ranksight.platforms.calibration.sampling import Samples, repeated

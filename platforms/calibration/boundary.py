@@ -19,11 +19,11 @@ is taken for the end of a cache.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from ranksight.core.arrays import Array
+from ranksight.core.records import dataclass
 from ranksight.platforms.calibration.plateaus import Plateau, smoothed
 from ranksight.platforms.calibration.sampling import rounded
 

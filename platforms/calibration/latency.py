@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 
+from ranksight.core.records import dataclass
 from ranksight.platforms.calibration.boundary import BEYOND, Boundary, find_boundary
 from ranksight.platforms.calibration.effort import Effort
 from ranksight.platforms.calibration.plateaus import Plateau, assign, find_plateaus

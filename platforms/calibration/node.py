@@ -5,9 +5,9 @@ from __future__ import annotations
 import datetime
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
+from ranksight.core.records import dataclass
 from ranksight.platforms.calibration.bandwidth import cores, measure_bandwidth
 from ranksight.platforms.calibration.describing import (
     Evidence,

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
+
+from ranksight.core.records import dataclass
 
 STEEP = 0.25
 """Rise of log2(latency) per doubling of the working set from which on a curve is no longer flat (19 %)."""

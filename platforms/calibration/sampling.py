@@ -13,13 +13,14 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ranksight.core.errors import ToolError
+from ranksight.core.records import dataclass
 from ranksight.platforms.calibration.effort import Effort
 
 if TYPE_CHECKING:

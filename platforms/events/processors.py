@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ranksight.core.processor import read_entries
+from ranksight.core.records import dataclass
 from ranksight.platforms.events.tables import EventTable, load, names
 
 _KEYS = ("vendor", "family", "models", "steppings", "implementer", "parts", "cpu")

@@ -11,11 +11,12 @@ import difflib
 import os
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from ranksight.core.errors import InputError
 from ranksight.core.formula import Formula, read_formula
+from ranksight.core.records import dataclass
 from ranksight.core.toml import check_known, decode, find, is_line, shipped, table_of
 
 SCHEMA = 1

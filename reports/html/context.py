@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from ranksight.analysis.planning.cost import Cost, cost_of
 from ranksight.core.errors import RanksightError
 from ranksight.core.experiment import WHOLE, Experiment
 from ranksight.core.places import places
+from ranksight.core.records import dataclass
 from ranksight.model.energy.prices import Prices
 from ranksight.model.fitted_model import Model
 from ranksight.platforms import Platform

@@ -8,11 +8,11 @@ numbers, and the script draws from it at once.
 from __future__ import annotations
 
 import base64
-from dataclasses import dataclass
 
 import numpy as np
 
 from ranksight.core.arrays import Array
+from ranksight.core.records import dataclass
 
 STEPS = 65534
 MISSING = 65535

@@ -10,12 +10,13 @@ import io
 import re
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
 
+from ranksight.core.records import dataclass
 from ranksight.reports.palette import DARK
 
 SVG = "{http://www.w3.org/2000/svg}"

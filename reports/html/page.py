@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from markupsafe import Markup
 from ranksight import __version__
 from ranksight.core.files import check_output, write_output
 from ranksight.core.names import printable
+from ranksight.core.records import dataclass
 from ranksight.reports.formula import readable
 from ranksight.reports.html import writing
 from ranksight.reports.html.context import Context

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ranksight.core.errors import InputError
-from ranksight.counters.perfscript import Frame, by_object, read, resolve
+from ranksight.counters.attributing import Frame, by_object, resolve
+from ranksight.counters.perfscript import read
 
 APP, MPI, LIBC, LIBM = "/home/me/heat", "/opt/lib/libmpi.so.40", "/usr/lib/libc.so.6", "/usr/lib/libm.so.6"
 KERNEL = "[kernel.kallsyms]"

@@ -21,8 +21,8 @@ from ranksight.core.experiment import read as read_experiment
 from ranksight.core.leftout import COLUMNS, TABLE, by_object, warning
 from ranksight.core.sampled import TABLE as SAMPLES
 from ranksight.core.symbols import beginning, needed, read_symbols, unnamed
+from ranksight.counters.attributing import Frame, resolve
 from ranksight.counters.objects import not_for_mpi
-from ranksight.counters.perfscript import Frame, resolve
 
 WORK = "double work(int n) { double s = 0; for (int i = 1; i < n; i++) s += 1.0 / i; return s; }\n"
 MAIN = r"""

@@ -36,6 +36,7 @@ IN_FUNCTIONS = {
     # A collector is known before a run starts; its readers load pandas after it.
     "comm.collectors.pmpi": {"comm.readers.pmpi_traces", "comm.tracer.gathering"},
     "core.experiment": {"core.tables"},
+    "core.runtables": {"core.tables"},
     # Few imports write tables a second time.
     "campaign.importing": {"core.tables"},
     # Waiting and exchanges are of messages, phases of event traces: many experiments hold neither.
@@ -45,8 +46,12 @@ IN_FUNCTIONS = {
         "analysis.diagnosis.waits",
         "analysis.phases.analysis",
     },
-    # What a model answers seldom is loaded when it is asked.
-    "model.fitted_model": {"analysis.diagnosis.diagnosing"},
+    # What a model answers is loaded when it is asked.
+    "model.fitted_model": {"analysis.diagnosis.diagnosing", "model.prediction"},
+    # Messages are priced and replayed where some were traced.
+    "model.application.fit_application": {"model.messages.fit_messages"},
+    "model.application.program_time": {"model.application.replayed"},
+    "model.stages.learning": {"model.stages.pricing"},
     "model.fitting.fit_series": {"model.fitting.parallel"},
 }  # fmt: skip
 """Imports within functions, by file; those of `cli` are not listed, as a verb loads what it needs when it runs."""

@@ -227,27 +227,60 @@ def test_scaling_is_unknown_from_one_number_of_ranks(tmp_path: Path, capsys: pyt
     assert "next: ranksight plan" in said
 
 
-def loaded(words: list[str], modules: tuple[str, ...]) -> list[str]:
-    """Which of the modules a command imports, in an interpreter of its own."""
-    code = (
-        f"import sys; from ranksight.cli.main import main; main({words!r}); "
-        f"print(*(m for m in {modules!r} if m in sys.modules))"
-    )
+def loaded(words: list[str], modules: tuple[str, ...]) -> set[str]:
+    """Which of the modules and packages a command imports, in an interpreter of its own."""
+    code = f"import sys; from ranksight.cli.main import main; main({words!r}); print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    return done.stdout.splitlines()[-1].split()
+    names = done.stdout.splitlines()[-1].split()
+    return {module for module in modules for name in names if f"{name}.".startswith(f"{module}.")}
 
 
-def test_predicting_loads_little(folder: Path) -> None:
-    words = ["predict", str(folder / "heat.exp.model.json"), "--ranks", "64", "--size", "64"]
-    assert loaded(words, ("pandas", "scipy", "lmfit", "matplotlib", "pyarrow")) == []
+OF_MESSAGES = (
+    "ranksight.comm.replay",
+    "ranksight.comm.tracer",
+    "ranksight.model.application.replayed",
+    "ranksight.model.messages.fit_messages",
+    "ranksight.model.messages.schedule",
+    "ranksight.model.stages.pricing",
+)
+"""What only programs need whose messages were traced."""
+SELDOM = (
+    "ranksight.analysis.diagnosis.diagnosing",
+    "ranksight.analysis.phases.analysis",
+    "ranksight.campaign.launching",
+    "ranksight.counters",
+    "ranksight.model.machine.anchor",
+    "ranksight.platforms.calibration",
+    "matplotlib",
+    "lmfit",
+    "pandas",
+    "scipy.optimize",
+    "html",
+)
+"""What other verbs and other data need."""
 
 
-def test_fitting_functions_does_without_pandas(tmp_path: Path) -> None:
+@pytest.fixture
+def times(tmp_path: Path) -> Path:
+    """An experiment of times alone."""
     experiment = rs.Experiment.create(tmp_path / "e", "heat", ["ranks"])
     for ranks in (1, 2, 4, 8, 16):
         table = pd.DataFrame({"kernel": ["solve", "copy"], "rank": -1, "time": [9.5 / ranks, 2.0]})
         experiment.add(rs.Run({"ranks": ranks}, provenance={"time": "measured"}), table)
-    assert loaded(["fit", str(tmp_path / "e")], ("pandas", "pyarrow.compute", "matplotlib")) == []
+    return tmp_path / "e"
+
+
+def test_predicting_loads_little(folder: Path, times: Path) -> None:
+    words = ["predict", str(folder / "heat.exp.model.json"), "--ranks", "64", "--size", "64"]
+    assert loaded(words, (*SELDOM, "scipy", "pyarrow")) == set()
+    assert main(["fit", str(times), "--quiet"]) == 0
+    words = ["predict", str(times) + ".model.json", "--ranks", "64"]
+    assert loaded(words, (*SELDOM, *OF_MESSAGES, "scipy", "pyarrow", "numpy.ma")) == set()
+
+
+def test_fitting_times_loads_little(times: Path) -> None:
+    given_by = ("ranksight.model.prediction", "ranksight.model.answers", "pyarrow.compute")
+    assert loaded(["fit", str(times)], (*SELDOM, *OF_MESSAGES, *given_by)) == set()
 
 
 def test_python_gives_the_same_table(folder: Path) -> None:

@@ -12,7 +12,7 @@ from ranksight.model.fitting.fit_series import fit_series
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.process import covariance, solve
 from ranksight.model.process.fit_process import data_of, fit_process
-from ranksight.model.process.prevalence import Prevalence, along_one, learned, text_of, unlearned
+from ranksight.model.process.prevalence import Prevalence, along_one, learned, texts_of, unlearned
 from ranksight.model.search.terms import values
 from ranksight.model.series.domains import Domains
 from ranksight.model.series.noise import locate
@@ -48,7 +48,7 @@ def test_evidence_is_the_normal_density_where_no_sign_is_known() -> None:
     """Without the half of the prior that positive coefficients keep, the evidence is a multivariate normal density."""
     data = _data((3 + 8 / X)[None] * np.exp(0.05 * np.sin(np.arange(5)))[None])
     terms, members = along_one()
-    mean = next(at for at in range(len(members)) if text_of(terms, members[at]) == "1 + x^(-1)")
+    mean = texts_of(terms, members).index("1 + x^(-1)")
     at = values(terms, X[:, None])
     found = solve.evidence(data, at, members[[mean]], SCALES)[0, 0]
     share, _ = solve.columns(at[members[mean, :2]], data)
@@ -199,7 +199,7 @@ def test_prevalence_learns_what_curves_show() -> None:
     scores = solve.evidence(data, values(terms, X[:, None]), members, SCALES)
     first = unlearned(SCALES)
     found = first.updated(scores, 1.0, 20)
-    assert text_of(terms, members[found.means.argmax()]) == "1 + x^(-1)"
+    assert texts_of(terms, members)[found.means.argmax()] == "1 + x^(-1)"
     assert np.abs(np.exp(first.updated(scores, 1e6, 20).means) - np.exp(first.means)).max() < 1e-4
     np.testing.assert_allclose(np.exp(found.means).sum(), 1)
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
+from ranksight.core.records import dataclass
 from ranksight.reports.html.context import Context
 from ranksight.reports.html.sections import (
     ask,
