@@ -33,7 +33,7 @@ from ranksight.model.quantity import CENTRAL, TAIL
 from ranksight.model.structure.coefficients import Coefficients, weighted_quantile
 from ranksight.model.structure.gridlaw import CLOSE
 from ranksight.model.structure.improving import Key, Structure
-from ranksight.model.structure.rankterms import Halo
+from ranksight.model.structure.rankterm import Halo
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
 from ranksight.model.uncertainty.rows import choose

@@ -20,6 +20,7 @@ from ranksight.model.plaindata import rounded
 from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
 from ranksight.model.structure.along import one_sided, sides_along, unruled
+from ranksight.model.structure.called import Called
 from ranksight.model.structure.functions import Functions, find_minor
 from ranksight.model.structure.gridlaw import CLOSE, EXACT, SENT
 from ranksight.model.structure.levels import COUNTS, fit_levels
@@ -28,8 +29,8 @@ from ranksight.model.structure.loops import find_iterations
 from ranksight.model.structure.met import find_missed
 from ranksight.model.structure.neighbourfit import Tables, dimensions_of, fit_neighbours, grids_of
 from ranksight.model.structure.ranklaws import fit_rank_laws
-from ranksight.model.structure.ranksums import Called
-from ranksight.model.structure.rankterms import GROUPS, side_name
+from ranksight.model.structure.rankterm import side_name
+from ranksight.model.structure.rankterms import GROUPS
 from ranksight.model.structure.stated import BETWEEN, NOTHING_STATED, Stated
 from ranksight.model.structure.unserved import find_unserved
 
