@@ -73,7 +73,7 @@ RANK_SUMS: Mapping[str, float] = {
     "other ranks": 1.5,
     "dimension": 0.25,
     "side": 1.5,
-    "cyclic": 3.0,
+    "cyclic": 1.5,
 }
 """Costs of an exact sum over the ranks, logarithms of odds: of a term, of leaving the fewest ranks out, of leaving
 another number out, of a grid's dimension, of a term of one of its sides alone, and of blocks dealt out in turn, which

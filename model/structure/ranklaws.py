@@ -194,13 +194,15 @@ def fit_rank_laws(
     names: Collection[tuple[str, str]],
     halos: Mapping[str, Collection[Halo]] | None = None,
     called: Called | None = None,
+    begun: Collection[Key] = (),
     **settings: Any,
 ) -> RankLaws:
     """Find the sums of laws that series, means over all ranks, follow; of none where too few ranks ran.
 
     `names` (collection of (kernel, metric)): series to look at. `halos`: kernels whose messages are known to go to each
-    neighbour on grids, and of which halos these are. `called`: what traces show of their messages. `**settings`: of
-    :func:`ranksight.model.fitting.fit_series.fit_series`, for the coefficients.
+    neighbour on grids, and of which halos these are. `called`: what traces show of their messages. `begun`: series with
+    functions that begin on several ranks. `**settings`: of :func:`ranksight.model.fitting.fit_series.fit_series`, for
+    the coefficients.
     """
     if "ranks" not in series.parameters:
         return NO_RANK_LAWS
@@ -224,12 +226,9 @@ def fit_rank_laws(
         for one, sure, row, counted, size in zip(cost, proven, values, shown, seen, strict=True)
     ]
     laws, odds = [sums for sums, _ in each], [weights for _, weights in each]
-    chance = np.array(
-        [
-            by_chance(cost[at], proven[at], values[at], shown[at], offered[at], traced.placed(kernel), ranks)
-            for at, (kernel, _) in enumerate(wanted)
-        ]
-    )
+    chance = np.array([by_chance(*each, ranks) for each in zip(cost, proven, values, shown, offered, strict=True)])
+    # What begins on several ranks may follow a side that fewer do not cut, or begin on a second node.
+    chance |= np.array([key in begun and not traced.placed(key[0]) for key in wanted])
     scatter = [0.0] * len(rows)
     several = ranks > 1
     values, ranks = values[:, :, several], ranks[several]

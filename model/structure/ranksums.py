@@ -136,14 +136,11 @@ def _of_blocks(one: tuple[int, ...], coefficients: Array, sizes: Array) -> bool:
     return bool((np.abs(powers - edges) <= WHOLE).all())
 
 
-def by_chance(
-    cost: Array, proven: Mask, values: Array, counted: Mask, offered: Mask, placed: bool, ranks: Ints
-) -> bool:
+def by_chance(cost: Array, proven: Mask, values: Array, counted: Mask, offered: Mask, ranks: Ints) -> bool:
     """Whether some sum would have met the values (g, n) whatever they are, or the simplest leaves the largest run out,
-    and with it what more ranks may do, or several ranks sent nothing and no trace shows which sides it goes by.
+    and with it what more ranks may do.
 
-    `counted` (g, h, n): ranks that are not left out of each sum. `offered` (h,): the sums that are looked at. `placed`:
-    whether traces show the sides or groups that it goes by.
+    `counted` (g, h, n): ranks that are not left out of each sum. `offered` (h,): the sums that are looked at.
 
     Totals over ranks are multiples of a unit. A value that is met beyond those that decide the coefficients is one of
     as many as there are units in the largest total, and every sum of so many terms, of costs (h,), tries it.
@@ -155,9 +152,6 @@ def by_chance(
     known = np.isfinite(values[decided])
     last = known.shape[1] - 1 - known[:, ::-1].argmax(axis=1)
     if not np.take_along_axis(counted[decided, least], last[:, None], axis=1).all():
-        return True
-    # Nothing up to some ranks is what a side that they do not cut says, and a node that they do not fill.
-    if not placed and (values[decided][:, ranks > 1] == 0).any():
         return True
     if proven[least]:
         return False

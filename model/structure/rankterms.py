@@ -164,6 +164,7 @@ def _grid(d: int) -> list[RankTerm]:
         RankTerm(d, ALL_AROUND[d, False], lambda s: prod(3 - 2 / side for side in s) - 1.0),
         RankTerm(d, ALL_AROUND[d, True], lambda s: float(3**d - prod(1 if side > 1 else 3 for side in s))),
         total(ONE_EACH, lambda s, p: min(s, 3) - 1.0),
+        total(ONE_EACH + " {0} / ranks", lambda s, p: (min(s, 3) - 1) * s / p, 1),
         RankTerm(d, _once_around(d), lambda s: prod(min(side, 3) for side in s) - 1.0),
     ]
     single: list[tuple[str, Callable[[int, int], float], int]] = [
@@ -230,9 +231,9 @@ _EVERY = (
 RANK_TERMS = {term.name: term for term in _EVERY}
 """All terms by their names, the simplest first."""
 SENT_TO: dict[str, Halo] = {
-    f"({' + '.join(text.format(name) for name in 'xyz'[:d])} on a {d}-d grid)": (d, periodic, False, False)
+    f"({' + '.join(text.format(name) for name in 'xyz'[:d])} on a {d}-d grid)": (d, periodic, False, once)
     for d in (2, 3)
-    for text, periodic in (("[{0} > 1]", True), ("(1 - 1/{0})", False))
+    for text, periodic, once in (("[{0} > 1]", True, False), ("(1 - 1/{0})", False, False), (ONE_EACH, True, True))
 } | {f"({text} on a {d}-d grid)": (d, periodic, True, False) for (d, periodic), text in ALL_AROUND.items()}
 """Terms of messages that go to each neighbour on a grid, and its kind."""
 

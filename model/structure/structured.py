@@ -139,7 +139,8 @@ def _structured(
     grids = grids_of(experiment)[0] if "ranks" in experiment.parameters else ()
     sizes = communicators(experiment) if "ranks" in experiment.parameters else {}
     shown = Called(together, traced, number, sides_along(experiment, grids), groups_of(sizes), lines_of(sizes))
-    laws = fit_rank_laws(series, sent, law.halos if law else None, shown, **each)
+    later = {keys[row] for part in fitted.below for row in part.rows[part.between[:, 0] > 1].tolist()}
+    laws = fit_rank_laws(series, sent, law.halos if law else None, shown, later, **each)
     minor = tuple(key for key in find_minor(series) if key not in lawful)
     met = law.exact | set(laws.keys)
     loose = ((unruled(experiment) | set(shown.along)) - irregular) | uneven

@@ -142,11 +142,14 @@ def test_what_begins_on_several_ranks_may_follow_a_side_or_a_node():
     """The third side of a grid is cut from eight ranks on, where a second node begins as well."""
     ranks = 2.0 ** np.arange(6)
     made = Series(("ranks",), ranks[:, None], ((ranks > 4) / ranks)[None, :, None], ("halo",), ("bytes_sent",))
-    laws = fit_rank_laws(made, set(made.keys), None, Called())
-    assert laws
-    answer = laws.among(fit_series(made).predict(np.array([[64.0]])), np.array([[64.0]]))
-    assert answer.lower[0, 0] <= 1 / 64
-    assert answer.upper[0, 0] >= 3 / 64
+    fitted, asked = fit_series(made), np.array([[64.0]])
+    assert fitted.below
+    keys = set(made.keys)
+    doubtful = fit_rank_laws(made, keys, None, Called(), keys).among(fitted.predict(asked), asked)
+    assert doubtful.lower[0, 0] <= 1 / 64
+    assert doubtful.upper[0, 0] >= 3 / 64
+    traced = Called(along={"halo": frozenset({"z of 3"})})
+    assert not fit_rank_laws(made, keys, None, traced, keys).chance.any()
 
 
 def test_zeros_in_between_are_no_beginning():

@@ -77,10 +77,12 @@ def neighbours(p: int, periodic: bool, cells: int | None = None) -> int:
     return found
 
 
-def counted(ranks: Sequence[int], law: Callable[[int], float], called: Called | None = None) -> RankLaws:
-    """The laws of messages of one kernel."""
+def counted(
+    ranks: Sequence[int], law: Callable[[int], float], called: Called | None = None, name: str = "messages"
+) -> RankLaws:
+    """The laws of a metric of one kernel."""
     points = np.array(ranks, dtype=float)[:, None]
-    series = Series(("ranks",), points, np.array([law(p) for p in ranks])[None, :, None], ("k",), ("messages",))
+    series = Series(("ranks",), points, np.array([law(p) for p in ranks])[None, :, None], ("k",), (name,))
     return fit_rank_laws(series, set(series.keys), None, called)
 
 
@@ -99,6 +101,14 @@ def test_neighbours_that_are_met_twice_count_once(d: int, ranks: Sequence[int]) 
     assert laws.predict(np.array([[27.0], [64.0], [100.0]])).value[0] == pytest.approx(
         [met(p, d) for p in (27, 64, 100)]
     )
+
+
+def test_faces_of_neighbours_that_are_met_twice() -> None:
+    def law(p: int) -> float:
+        return 64 * sum((min(side, 3) - 1) * side for side in dims_create(p, 3)) / p
+
+    said = counted((1, 2, 4, 8, 16), law, None, "bytes_sent").predict(np.array([[32.0], [64.0]]))
+    assert said.value[0] == pytest.approx([law(32), law(64)])
 
 
 @pytest.mark.parametrize("ranks", [(1, 2, 4, 8, 16), (1, 3, 9, 27)])
