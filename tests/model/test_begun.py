@@ -16,6 +16,7 @@ from ranksight.model.fitting.fit_series import fit_series
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.series.reducing import Series
 from ranksight.model.structure.called import Called
+from ranksight.model.structure.levels import fit_levels
 from ranksight.model.structure.ranklaws import fit_rank_laws
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
@@ -123,6 +124,13 @@ def test_counts_are_fitted_from_where_they_begin(last: int, power: float):
     assert (answer.value[0, 0], answer.upper[0, 0]) == (0, 0)
     assert answer.value[0, 1:] == pytest.approx([48 * 32**2 / 32**power, 48 * 64**2 / 64**power])
     assert fitted.at_training(made.points)[0] == pytest.approx(made.values[0, :, 0])
+
+
+def test_what_is_printed_of_two_sizes_has_both_beginnings():
+    text = fit_levels(counts(lambda p, n: (p > 1) * 48 * n**2 / p ** (2 / 3), (1, 2, 4, 8))).formula(0)
+    assert latex(text).count(r"\begin{cases}") == 3
+    at = [eval(python(text, ("ranks", "size")), {"ranks": p, "size": n}) for p, n in ((1, 16), (8, 16), (8, 32))]
+    assert at == pytest.approx([0, 12 * 16**2, 12 * 32**2], rel=1e-3)
 
 
 @pytest.mark.parametrize(
