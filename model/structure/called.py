@@ -22,6 +22,8 @@ from ranksight.model.structure.sumkinds import (
     turned,
 )
 
+CALLS = frozenset({"visits", "peers"})
+"""Metrics that go by the ranks as messages do: how often each partner is met, and how many there are."""
 NEAR = 0.05
 """Share of its partners that a rank may have none of, as where a message is empty."""
 
@@ -85,12 +87,12 @@ def on_same_sides(cost: Array, keys: Sequence[tuple[str, str]], called: Called, 
             adjusted[row, [bool(each) for each in sides]] = np.inf
         elif along := called.along.get(kernel):
             lines = np.array([bool(each) and each <= along for each in sides])
-            adjusted[row, ~(lines & (partner_counts() if name == "messages" else one_kind()))] = np.inf
+            adjusted[row, ~(lines & (partner_counts() if name != "bytes_sent" else one_kind()))] = np.inf
         elif along := called.lines.get(kernel):
             lines = np.array([bool(each) and each <= along for each in sides])
             if np.isfinite(adjusted[row, lines]).any():
                 offered[row] = lines
-        elif name != "messages" and (kernel, "messages") in keys:
+        elif name == "bytes_sent" and (kernel, "messages") in keys:
             calls = cost[keys.index((kernel, "messages"))]
             near = np.flatnonzero(calls <= calls.min() + NEARLY) if np.isfinite(calls.min()) else ()
             shared = set().union(*(sides[h] for h in near)) if all(sides[h] for h in near) else set()

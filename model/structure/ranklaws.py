@@ -215,7 +215,7 @@ def fit_rank_laws(
         return NO_RANK_LAWS
     places, values = _by_ranks(series, rows, ranks)
     wanted = [keys[row] for row in rows]
-    cost, shown, proven = find_costs(values, ranks, np.array([name == "messages" for _, name in wanted]))
+    cost, shown, proven = find_costs(values, ranks, np.array([name != "bytes_sent" for _, name in wanted]))
     traced = called or Called()
     cost, offered = on_same_sides(cost, wanted, traced, int(ranks.max()))
     sizes = places[:, 0] if places.shape[1] == 1 and (places > 0).all() else None

@@ -13,6 +13,7 @@ import pytest
 
 from ranksight.core.dims import dims_create
 from ranksight.core.errors import InputError
+from ranksight.model.fitting.fit_series import fit_series
 from ranksight.model.messages.volumes import Volumes, fit_volumes
 from ranksight.model.series.reducing import Series
 from ranksight.model.structure.called import Called
@@ -130,6 +131,23 @@ def test_what_goes_to_all_others_may_end_beyond_the_runs() -> None:
     assert said.upper[0] == pytest.approx([21, 93])
     sure = counted(ranks, lambda p: 3.0 * (p - 1), Called(together=frozenset({"k"})))
     assert sure.predict(np.array([[32.0]])).lower[0] == pytest.approx([93])
+
+
+@pytest.mark.parametrize("name", ["visits", "instructions"])
+@pytest.mark.parametrize("ranks", [(1, 2, 4, 8), (6, 12, 24, 48)])
+def test_what_is_done_for_neighbours_or_for_all_others_is_in_the_interval(name: str, ranks: Sequence[int]) -> None:
+    """Up to eight ranks all others are neighbours; 48 ranks show what those of a stencil are."""
+    asked = np.array([[16.0], [96.0]])
+    for once in (False, True):
+        done = [1e3 * (met(p, 3) if once else p - 1) for p in ranks]
+        points = np.array(ranks, dtype=float)[:, None]
+        said = fit_series(Series(("ranks",), points, 500.0 + np.array(done)[None, :, None], ("pack",), (name,)))
+        answer = said.predict(asked)
+        true = 500 + 1e3 * np.array([met(int(p), 3) if once else p - 1 for p in asked[:, 0]])
+        assert (answer.lower[0] <= true * (1 + 1e-9)).all()
+        assert (true <= answer.upper[0] * (1 + 1e-9)).all()
+        if ranks[-1] > 27:
+            assert answer.value[0] == pytest.approx(true)
 
 
 @pytest.mark.parametrize("ranks", [(1, 3, 9, 27), (1, 5, 25), (6, 12, 24, 48), (1, 2, 3, 5, 7)])
