@@ -3,7 +3,8 @@
 A time may be nothing on one side of a value of a parameter, and messages of one rank are none. No function is nothing
 and then is not: what the process answers begins at the first value that is something, or ends at the last, and one is
 enough, as zeros say that the others are another regime. On the side of the zeros the time is nothing, and between both
-it may be either (:class:`ranksight.model.fitting.printed.Below`).
+it may be either (:class:`ranksight.model.fitting.printed.Below`). Counts begin that way, too, where no law that is
+nothing on one rank by itself meets them better.
 
 Elsewhere a message protocol, or a cache that no longer holds the data, changes what follows. With E the evidence of a
 part of the values, summed over means and covariances by their prevalence, a change between two values has the odds
