@@ -32,6 +32,8 @@ _TOTAL = re.compile(
     r"([ _-]?(time|program|application|run|wall|wallclock|walltime|runtime|elapsed))?(\(\))?",
     re.IGNORECASE,
 )
+_BRACKETS = " \t()[]<>{}*_-="
+"""What tables put around the name of their whole."""
 _MAIN = re.compile(r"(main|run|program|application|driver|total|whole|overall|runtime)\b.*", re.IGNORECASE)
 ALMOST = 0.9
 """Part of a kernel's time that the others take together where it may hold them."""
@@ -125,7 +127,7 @@ class Timers:
             return None
         over = sorted(self.over.get(name, [0.0]))
         times = over[len(over) // 2]
-        if _TOTAL.fullmatch(name.strip()) and times > 0:
+        if _TOTAL.fullmatch(name.strip(_BRACKETS)) and times > 0:
             return Holder(name, True, times)
         named = _MAIN.fullmatch(name) and over[0] >= ALMOST
         summed = self.runs > 1 and self.sums[name] == self.runs

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import numpy as np
@@ -37,14 +38,16 @@ def imported(path: Path, *options: str) -> int:
 NESTED = {"Total": 10.0, "init": 1.0, "loop": 8.9, "step": 8.8, "solve": 6.0, "halo": 2.5}
 
 
-@pytest.mark.parametrize("name", ["Total", "total_time", "TOTAL", "Overall", "wall", "Runtime"])
+@pytest.mark.parametrize(
+    "name", ["Total", "total_time", "TOTAL", "Overall", "wall", "Runtime", "(whole)", "<total>", "** Total **"]
+)
 def test_the_whole_is_asked_for_by_name(tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
     nested = {name: NESTED["Total"], **{timer: t for timer, t in NESTED.items() if timer != "Total"}}
     path = table(tmp_path, nested)
     assert imported(path) == 1
     said = capsys.readouterr().err
     assert len(said.strip().splitlines()) == 1
-    assert f"say --total {name}, or --total '' " in said
+    assert f"say --total {shlex.quote(name)}, or --total '' " in said
     assert "2.7 times as long" in said
     assert not (tmp_path / "made").exists()
     assert imported(path, "--total", name) == 0
