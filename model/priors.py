@@ -67,9 +67,17 @@ NEIGHBOURS: Mapping[str, float] = {"mixed": 0.5, "unequal": 0.05, "once": 0.5, "
 has 1; factor of one on which directions cost differently, where on another they cost the same; of sending once to a
 neighbour that is met both ways, where sending both ways has 1; of all domains together whose edges differ more than
 those of another that fits; of messages of one length, where faces of blocks meet the bytes as well."""
-RANK_SUMS: Mapping[str, float] = {"term": 2.0, "fewest ranks": 1.0, "other ranks": 1.5, "dimension": 0.25, "side": 1.5}
+RANK_SUMS: Mapping[str, float] = {
+    "term": 2.0,
+    "fewest ranks": 1.0,
+    "other ranks": 1.5,
+    "dimension": 0.25,
+    "side": 1.5,
+    "cyclic": 1.5,
+}
 """Costs of an exact sum over the ranks, logarithms of odds: of a term, of leaving the fewest ranks out, of leaving
-another number out, of a grid's dimension, and of a term of one of its sides alone."""
+another number out, of a grid's dimension, of a term of one of its sides alone, and of blocks dealt out in turn, which
+few libraries of linear algebra have."""
 POISSON_POWER = 2.0
 """Standard deviation of the power with which samples follow a parameter, 1: work is constant, divided, or a volume."""
 BETWEEN_JOBS = 0.04

@@ -3,7 +3,8 @@
 A time may be nothing on one side of a value of a parameter, and messages of one rank are none. No function is nothing
 and then is not: what the process answers begins at the first value that is something, or ends at the last, and one is
 enough, as zeros say that the others are another regime. On the side of the zeros the time is nothing, and between both
-it may be either (:class:`ranksight.model.fitting.printed.Below`).
+it may be either (:class:`ranksight.model.fitting.printed.Below`). Counts begin that way, too, where no law that is
+nothing on one rank by itself meets them better.
 
 Elsewhere a message protocol, or a cache that no longer holds the data, changes what follows. With E the evidence of a
 part of the values, summed over means and covariances by their prevalence, a change between two values has the odds
@@ -37,7 +38,7 @@ from ranksight.model.process.prevalence import Prevalence, learned
 from ranksight.model.process.solve import Data, evidence, smoothed
 from ranksight.model.series.computation import RANKS
 from ranksight.model.series.domains import Domains
-from ranksight.model.series.noise import Location
+from ranksight.model.series.noise import Location, behaviours
 from ranksight.model.series.reducing import Series
 from ranksight.model.uncertainty import forecast
 
@@ -47,6 +48,10 @@ EACH_SIDE = 3
 """Values on each side of a change at least."""
 LOOKED_FOR = 7
 """Values from which on changes within the range are looked for."""
+ROUNDED = 1e-6
+"""Relative error up to which a function meets counts."""
+FREE = 2
+"""Values beyond its terms that a function of counts that begin meets before it is known: one more is met by chance."""
 STEEP = 2.0
 """Power beyond which growth from one rank to several may be a change."""
 
@@ -97,6 +102,35 @@ class Begun:
         present, begun = self.location.repeats > 0, replace(self, **columns)
         begun._divide(0, present & (x == 1), present & (x != 1), changed, False)
         return begun
+
+    def of_counts(self, fitted: Fitted, fit: Callable[[Index, Location], Fitted]) -> tuple[Begun, Fitted]:
+        """The same of counts that begin, and the functions of all s series, of these from where they do.
+
+        A law of the ranks may be nothing at one by itself. Counts begin where no function meets all values and that of
+        the values from there on is off by less, or meets them with two terms less: where they begin is known for one.
+
+        `fitted`: functions of all values. `fit`: of some series by some of their values.
+        """
+        beyond = self.answered.repeats > 0
+        place = np.sort(np.where(beyond, self.points.T[self.axis], np.nan), axis=1)
+        different = 1 + (np.diff(place, axis=1) > 0).sum(axis=1)
+        nothing = ((self.location.values == 0) | ~self.aside).all(axis=1)
+        counts = behaviours(fitted.metrics, self.location.samples) == "requirement"
+        rows = np.flatnonzero((self.axis >= 0) & ~self.ends & nothing & counts & (different >= FEWEST))
+        if len(rows):
+            later = fit(rows, self.answered.part(rows))
+            whole = pick(fitted, rows)
+            met, exact = _meets(later, different[rows] - FREE), _meets(whole, whole.count - 1)
+            better = np.where(exact, met & (_size(later) + 1 < _size(whole)), met | (later.press < whole.press))
+            better &= later.status == forecast.OK
+            rows, later = rows[better], pick(later, np.flatnonzero(better))
+        axis = np.full(len(self.axis), -1)
+        axis[rows] = self.axis[rows]
+        begun = replace(self, axis=axis)
+        if not len(rows):
+            return begun, fitted
+        rest = np.flatnonzero(axis < 0)
+        return begun, join([pick(fitted, rest), later], [rest, rows]) if len(rest) else later
 
     def _divide(self, at: int, below: Mask, beyond: Mask, known: Mask, ends: bool) -> None:
         """Note series (s,) all of whose values `below` (s, n) are below all `beyond` along a parameter."""
@@ -173,6 +207,17 @@ class Begun:
             drift=np.zeros((b, len(fitted.parameters), 2)),
             processes=(),
         )
+
+
+def _size(fitted: Fitted) -> Index:
+    """Number of terms (s,) of the leading hypotheses."""
+    return np.asarray((fitted.members[:, 0] >= 0).sum(axis=1), dtype=np.intp)
+
+
+def _meets(fitted: Fitted, most: Index) -> Mask:
+    """Which leading hypotheses (s,) of at most so many terms (s,) meet all values to rounding."""
+    exact = (fitted.weight[:, 0] > 0) & (fitted.variance[:, 0] < ROUNDED**2)
+    return np.asarray(exact & (_size(fitted) <= most))
 
 
 def _constant(fitted: Fitted, rows: Index, values: Array) -> Fitted:

@@ -113,13 +113,21 @@ def fit_series(
             return by_the_process
         rest = fit_series(series.select(parts[0]), over_repetitions=over_repetitions, grid=grid)
         return join([rest, by_the_process], parts)
-    task = _Task(offered, series.points, groups, positive, intervals, line, grid)
-    searched = task.search(location)
-    if line is not None:
-        searched.drift[:, line] = hidden_slope(series, searched.found, line)[:, None]
     label = space if isinstance(space, str) else "own"
-    fitted = fitted_from(series, label, location, positive, searched)
-    return fitted if line is None else replace(fitted, iterations=iterations)
+
+    def searched(rows: Index, some: Location) -> Fitted:
+        part = series.select(rows)
+        shared = _groups(part.metrics, sampled[rows]), positive[rows]
+        result = _Task(offered, series.points, *shared, intervals, line, grid).search(some)
+        if line is not None:
+            result.drift[:, line] = hidden_slope(part, result.found, line)[:, None]
+        return fitted_from(part, label, some, positive[rows], result)
+
+    fitted = searched(np.arange(len(series)), location)
+    if line is not None:
+        return replace(fitted, iterations=iterations)
+    begun, later = begun.of_counts(fitted, searched)
+    return begun.on_both_sides(later, searched)
 
 
 def _offered(space: str | Offer, parameters: tuple[str, ...], line: int | None) -> Offer:

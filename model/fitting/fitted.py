@@ -196,7 +196,11 @@ class Fitted(Printed):
 
     def at_training(self, points: Array) -> Array:
         """Values (s, k) of the leading hypotheses at `points`, without intervals."""
-        return self._leading_values(np.arange(len(self)), points)
+        leading = self._leading_values(np.arange(len(self)), points)
+        for part in self.below:
+            under = np.asarray(points, dtype=np.float64).T[part.axis] < part.at[:, None]
+            leading[part.rows] = np.where(under, part.fitted.at_training(points), leading[part.rows])
+        return leading
 
     def _leading_values(self, rows: Index, points: Array) -> Array:
         if not len(self.terms):

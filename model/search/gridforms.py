@@ -13,9 +13,9 @@ import numpy as np
 
 from ranksight.core.arrays import Index, Mask
 from ranksight.model.search.basis import Basis
+from ranksight.model.search.gridterms import GRID_TERMS
 from ranksight.model.search.problem import Problem
 from ranksight.model.search.screening import CANCELLED, Screened
-from ranksight.model.search.terms import GRID_TERMS
 
 LEFT = 1e-2
 """Share of the values' variation, root mean square, that a form on a process grid may leave."""

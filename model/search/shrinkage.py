@@ -14,9 +14,9 @@ import numpy as np
 from ranksight.core.arrays import Array, Index, Mask
 from ranksight.model import priors
 from ranksight.model.search.gridforms import dimensions
+from ranksight.model.search.gridterms import GRID_TERMS
 from ranksight.model.search.problem import Problem
 from ranksight.model.search.screening import Screened
-from ranksight.model.search.terms import GRID_TERMS
 
 ROUNDS = 3
 FEW = 200

@@ -23,7 +23,7 @@ from ranksight.model.search.offer import Listed, Offer
 from ranksight.model.search.pairs import best_pairs
 from ranksight.model.search.problem import Problem, pose
 from ranksight.model.search.screening import CANCELLED, Screened, screen
-from ranksight.model.search.terms import ONE, SEARCHED, Factor, Hypotheses, ghosted, hypotheses, on_a_grid
+from ranksight.model.search.terms import GRIDDED, ONE, Factor, Hypotheses, ghosted, hypotheses, on_a_grid
 from ranksight.model.series.noise import Location
 from ranksight.model.spaces import SPACES
 
@@ -78,6 +78,7 @@ _COARSE: tuple[Factor, ...] = tuple(
 # A share that is sorted or transformed, and the part of it that others get of it.
 _SHARES: tuple[Factor, ...] = ((-1.0, 1.0, 0.0), (-2.0, 0.0, 0.0))
 # Lengths and faces of a block with what surrounds it: (n/x + 2) (n/y + 2) (n/z + 2).
+_OTHERS = on_a_grid("x - 1")
 _LENGTHS, _FACES = on_a_grid("1/x + 1/y + 1/z"), on_a_grid("(x + y + z) / ranks")
 
 
@@ -89,7 +90,12 @@ def default(parameters: int) -> Offer:
         return Single()
     if parameters > MOST:
         raise InputError(f"{parameters} parameters are too many", f"fit at most {MOST} at once and hold the others")
-    return Crossed(_FALLS + GROWING + STEEP, COARSE[parameters], parameters, grids=tuple(SEARCHED))
+    return Crossed(
+        _FALLS + GROWING + STEEP,
+        COARSE[parameters],
+        parameters,
+        grids=tuple(factor for factor, each in GRIDDED.items() if each.crossed),
+    )
 
 
 class Single(Listed):
@@ -161,8 +167,8 @@ def _along_ranks() -> tuple[Hypotheses, Hypotheses]:
     counted, weights = list(forms), list(prior)
     volume: Factor = (-1.0, 0.0, 0.0)
     several, one_side = priors.FORMS["process grid"], priors.FORMS["one side"]
-    rare = [several * (each.dimensions > 1) + one_side * each.one_side for each in SEARCHED.values()]
-    for term, weight in zip((*SEARCHED, *_SHARES), (*rare, *[several] * len(_SHARES)), strict=True):
+    rare = [several * (each.dimensions > 1) + one_side * each.one_side for each in GRIDDED.values()]
+    for term, weight in zip((*GRIDDED, *_SHARES), (*rare, *[several] * len(_SHARES)), strict=True):
         for others, less in (
             ((), priors.FORMS["alone"]),
             ((ONE,), 0.0),
@@ -170,7 +176,7 @@ def _along_ranks() -> tuple[Hypotheses, Hypotheses]:
             ((ONE, volume), priors.FORMS["falls and grows"]),
         ):
             # A rank is not a partner of its own: what grows as a side does has a further term.
-            if others or term[0] <= 0:
+            if others or term[0] <= 0 or term == _OTHERS:
                 counted.append(tuple((each,) for each in (*others, term)))
                 weights.append(weight + less)
     for grown in _COARSE[:1] + _COARSE[3:4]:

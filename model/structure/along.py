@@ -18,7 +18,8 @@ from ranksight.comm.patterns.grid import Cartesian, pairs_along
 from ranksight.comm.patterns.recognition import explain
 from ranksight.comm.patterns.rule import EdgeSet
 from ranksight.core.experiment import Experiment, Run
-from ranksight.model.structure.rankterms import side_name, turned_sides
+from ranksight.model.structure.rankterm import side_name
+from ranksight.model.structure.rankterms import turned_sides
 from ranksight.model.structure.stated import BETWEEN
 
 Pairs = frozenset[tuple[int, int]]

@@ -21,7 +21,9 @@ import numpy as np
 from ranksight.core.arrays import Array, Index, Ints, Mask
 from ranksight.core.dims import dims_create
 from ranksight.core.records import dataclass
-from ranksight.model.structure.rankterms import HALOS, RANK_TERMS, Halo, term_values
+from ranksight.model.structure.haloterms import HALOS
+from ranksight.model.structure.rankterm import Halo
+from ranksight.model.structure.rankterms import RANK_TERMS, term_values
 
 FEWEST = 3
 """Numbers of ranks, more than one each, from which margins are looked for."""

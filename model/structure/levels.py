@@ -247,7 +247,8 @@ class Levels(Structure):
         ends = self._ends(i)
         if ends[0] == ends[1]:
             return ends[0]
-        return f"{ends[0]} at {self.parameter} = {low:g}, {ends[1]} at {self.parameter} = {high:g}"
+        low_end, high_end = (f"({end})" if end.endswith(" below") else end for end in ends)
+        return f"{low_end} at {self.parameter} = {low:g}, {high_end} at {self.parameter} = {high:g}"
 
     def _fits(self) -> bool:
         low, high = self.levels

@@ -5,6 +5,10 @@ the size it sends to the byte what one rank sends, though no short function of t
 of atoms in whole cells of a cut-off. A series follows its block where all configurations of equal blocks have equal
 values, some do, and neither the ranks nor the size alone say what the values are. At a configuration whose block was
 measured with other ranks it has the value measured there, and between blocks what its functions say.
+
+That blocks decide elsewhere, too, after n values were the same as another of their block, has the probability
+(n + 1) / (n + 2) (rule of succession of a uniform prior); in the other cases the functions answer. With one such value
+an interval has as much of theirs as is likely in a third of the cases, and nothing of it from eight on.
 """
 
 from __future__ import annotations
@@ -14,10 +18,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from ranksight.core import special
 from ranksight.core.arrays import Array, Index, Mask
 from ranksight.core.dims import dims_create
 from ranksight.core.records import dataclass
 from ranksight.model.fitting.fitted import Fitted
+from ranksight.model.quantity import CENTRAL, TAIL
 from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
 from ranksight.model.structure.gridlaw import CLOSE, EXACT, SENT
@@ -25,11 +31,13 @@ from ranksight.model.structure.improving import Key, Structure
 from ranksight.model.structure.levels import COUNTS
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
-from ranksight.model.uncertainty.rows import choose
+from ranksight.model.uncertainty.rows import choose, open_to, rows_of
 
 DIMENSIONS = (3, 2)
 """Those of the process grid that are looked at: in one, sizes are powers of an edge that nobody states."""
 MOST_RANKS = 2.0**40
+ENOUGH = round(1 / (1 - CENTRAL)) - 2
+"""Values that were the same as another of their block from which on an interval has nothing of the other cases."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +52,7 @@ class Blocks(Structure):
     edges: Array  # (b, d + m - 2): of the blocks, longest side of the grid first, and all other parameters
     values: Array  # (s, b): NaN where nothing was measured
     scatter: Array  # (s,): largest relative difference of equal blocks
+    agreed: Array  # (s,): values that were the same as another of their block
 
     def predict(self, points: Array) -> tuple[Forecast, Mask]:
         """Forecast the s series at `points` (k, m), and where (s, k) their block was measured."""
@@ -55,17 +64,34 @@ class Blocks(Structure):
         return equal, np.isfinite(value)
 
     def improved(self, answer: Forecast, fitted: Fitted, points: Array, exact: Collection[Key]) -> Forecast:
-        """Equal blocks, where they were measured and say more."""
+        """Equal blocks, where they were measured and say more, within what functions say in the other cases."""
         index, (equal, measured) = fitted.indices(self.keys), self.predict(points)
+        by_functions = rows_of(answer, index)
         with np.errstate(invalid="ignore"):
-            wider = ~(answer.upper[index] - answer.lower[index] <= equal.upper - equal.lower)
-        return choose(answer, equal, index, measured & (wider | (answer.status[index] != forecast.OK)))
+            wider = ~(by_functions.upper - by_functions.lower <= equal.upper - equal.lower)
+        chosen = measured & (wider | (by_functions.status != forecast.OK))
+        return choose(answer, open_to(equal, self._otherwise(by_functions), chosen), index, chosen)
+
+    def _otherwise(self, by_functions: Forecast) -> Forecast:
+        """What functions say of the s series as far as a 90 % interval has it, if they are right where blocks decide
+        nothing; no interval where that is too rare."""
+        rest = 1 / (np.fmin(self.agreed, ENOUGH) + 2)[:, None]
+        share = -special.ndtri((1 - CENTRAL) / 2 / rest) / TAIL
+        value, lower, upper = by_functions.value, by_functions.lower, by_functions.upper
+        positive = lower > 0
+        with np.errstate(divide="ignore", invalid="ignore"):
+            low = np.where(positive, value * (lower / value) ** share, value - share * (value - lower))
+            high = np.where(positive, value * (upper / value) ** share, value + share * (upper - value))
+        seldom = np.broadcast_to((self.agreed >= ENOUGH)[:, None], value.shape)
+        low, high = (np.where(seldom | ~np.isfinite(end), np.nan, end) for end in (low, high))
+        return Forecast.settled(value, low, high)
 
     def without(self, keys: Collection[tuple[str, str]]) -> Blocks:
         """The same without some series."""
         rows = [row for row, key in enumerate(self.keys) if key not in keys]
         kernels, metrics = (tuple(column[row] for row in rows) for column in (self.kernels, self.metrics))
         left = replace(self, kernels=kernels, metrics=metrics, values=self.values[rows], scatter=self.scatter[rows])
+        left = replace(left, agreed=self.agreed[rows])
         return left if rows else NO_BLOCKS
 
     def _fits(self) -> bool:
@@ -74,13 +100,13 @@ class Blocks(Structure):
             "ranks" in self.parameters
             and self.size in self.parameters
             and self.dimensions in DIMENSIONS
-            and len(self.metrics) == len(self.scatter) == s
+            and len(self.metrics) == len(self.scatter) == len(self.agreed) == s
             and self.values.shape == (s, b)
             and self.edges.shape == (b, self.dimensions + len(self.parameters) - 2)
         )
 
 
-NO_BLOCKS = Blocks((), (), (), 0, "", np.empty((0, 0)), np.empty((0, 0)), np.empty(0))
+NO_BLOCKS = Blocks((), (), (), 0, "", np.empty((0, 0)), np.empty((0, 0)), np.empty(0), np.empty(0))
 
 
 def block_edges(points: Array, parameters: tuple[str, ...], size: str, dimensions: int) -> Array:
@@ -128,15 +154,14 @@ def find_blocks(series: Series, names: Collection[tuple[str, str]], dimensions: 
             which = which.reshape(-1)
             if len(blocks) == len(where) or not len(where):
                 continue
-            values, scatter, twice = _at_blocks(measured[:, where], which, len(blocks))
+            values, scatter, agreed = _at_blocks(measured[:, where], which, len(blocks))
             at = parameters.index("ranks"), parameters.index(size)
             decided = [_decides(measured, np.delete(series.points, column, axis=1)) for column in at]
-            follows = twice & (scatter <= close) & ~decided[0] & ~decided[1]
+            follows = (agreed > 0) & (scatter <= close) & ~decided[0] & ~decided[1]
             if follows.any():
                 kernels, metrics = zip(*(series.keys[row] for row in rows[follows]), strict=True)
-                candidates.append(
-                    Blocks(parameters, kernels, metrics, d, size, blocks, values[follows], scatter[follows])
-                )
+                arrays = (blocks, *(each[follows] for each in (values, scatter, agreed)))
+                candidates.append(Blocks(parameters, kernels, metrics, d, size, *arrays))
     if not candidates:
         return NO_BLOCKS
     best = max(candidates, key=lambda each: len(each.kernels))
@@ -145,16 +170,16 @@ def find_blocks(series: Series, names: Collection[tuple[str, str]], dimensions: 
     return best.without(twofold)
 
 
-def _at_blocks(values: Array, which: Index, number: int) -> tuple[Array, Array, Mask]:
+def _at_blocks(values: Array, which: Index, number: int) -> tuple[Array, Array, Array]:
     """Means (s, b) of values (s, n) at the blocks `which` (n,), the largest relative difference (s,) from these, and
-    whether some block has several."""
+    how many values have another of their block before them."""
     known = np.isfinite(values)
     member = np.equal.outer(which, np.arange(number)).astype(np.float64)
     count = known @ member
     with np.errstate(divide="ignore", invalid="ignore"):
         mean = np.where(count > 0, np.where(known, values, 0.0) @ member / count, np.nan)
         scatter = np.where(known, np.abs(values / mean[:, which] - 1), 0.0).max(axis=1)
-    return mean, np.asarray(np.nan_to_num(scatter)), np.asarray((count > 1).any(axis=1))
+    return mean, np.asarray(np.nan_to_num(scatter)), np.maximum(count - 1, 0).sum(axis=1)
 
 
 def _decides(values: Array, points: Array) -> Mask:

@@ -184,7 +184,18 @@ def fit_neighbours(
         weight=np.concatenate([weight[:, columns], constant[:, twice]], axis=1)[rows],
         residual=np.concatenate([residual[:, columns], np.zeros((len(residual), len(twice)))], axis=1)[rows],
         faces=np.concatenate([faced[:, columns], np.zeros((len(faced), len(twice)), dtype=bool)], axis=1)[rows],
+        parts=_parts(experiment),
     )
+
+
+def _parts(experiment: Experiment) -> Array:
+    """Slabs for each unit of the parameters (m,), a half or one, that no run has more ranks than; 0 where one has."""
+    points = np.array([run.point(experiment.parameters) for run in experiment.runs])
+    with np.errstate(divide="ignore"):
+        most = (points[:, [experiment.parameters.index("ranks")]] / points).max(axis=0)
+    parts = np.select([most <= 0.5, most <= 1], [0.5, 1.0], 0.0)
+    parts[experiment.parameters.index("ranks")] = 0.0
+    return parts
 
 
 def _followed(laws: Sequence[Sequence[Law]], names: Sequence[tuple[str, str]]) -> tuple[Mask, Mask, Array, Mask]:

@@ -10,6 +10,9 @@ of the domain's face in x. Where the law does not hold to a fraction of a percen
 enough to separate the directions, nothing is claimed. Nor is it where some rank's count would be below zero, as that
 of a rank without neighbours where `a` is: no such law holds there.
 
+A row of ranks is cut into slabs of a domain, of which there are no more than its planes, or half of them where two
+planes are sent on: the ranks beyond have nothing to do, and the interval holds that from there on.
+
 Few ranks fit several grids: up to eight, a periodic domain sends to the same ranks as one that ends. Every grid that
 fits the pairs of ranks and the counts is a hypothesis. The prediction is the weighted median over them, the interval
 all but the unlikely ones, and :meth:`Neighbours.remark` names the run that decides.
@@ -25,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.comm.patterns.grid import MOST_DIMENSIONS, Cartesian
-from ranksight.core.arrays import Array, Index, Ints, Mask
+from ranksight.core.arrays import Array, Index, Ints, Mask, ratio
 from ranksight.core.records import dataclass
 from ranksight.core.units import some_of
 from ranksight.core.valuerules import infer
@@ -34,7 +37,7 @@ from ranksight.model.quantity import CENTRAL, TAIL
 from ranksight.model.structure.coefficients import Coefficients, weighted_quantile
 from ranksight.model.structure.gridlaw import CLOSE
 from ranksight.model.structure.improving import Key, Structure
-from ranksight.model.structure.rankterms import Halo
+from ranksight.model.structure.rankterm import Halo
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
 from ranksight.model.uncertainty.rows import choose
@@ -63,6 +66,7 @@ class Neighbours(Structure):
     weight: Array  # (s, g): of a grid for a series; 0 where it does not fit
     residual: Array  # (s, g): root mean square error of the law over ranks, relative to the mean; 0 where it is exact
     faces: Mask  # (s, g): whether the costs go with the faces of a block towards the neighbours
+    parts: Array  # (m,): slabs for each unit of the parameters that a row of ranks may be all of; 0 where it is not
 
     @property
     def grid(self) -> Cartesian:
@@ -113,6 +117,8 @@ class Neighbours(Structure):
         lower, upper = (
             weighted_quantile(end, weight, at) for end, at in ((on_grids.lower, tail), (on_grids.upper, 1 - tail))
         )
+        least = self._in_slabs(points)
+        cut, lower = least < lower, np.fmin(lower, least)
         # Where no grid has an answer, the likeliest one's reason is given.
         best = self.weight.argmax(axis=1)[:, None, None]
         some = sound.any(axis=1, where=self.weight[:, :, None] > 0)
@@ -126,8 +132,26 @@ class Neighbours(Structure):
             status[wide] = forecast.WIDE
             open_points = np.flatnonzero(wide.any(axis=0))
             reason[wide] = self._undecided(points[open_points[[0, -1]]])
+        status, reason = forecast.judged_by_width(np.where(cut, ratio(upper, lower, np.inf), 1.0), status, reason)
         form = np.ones(value.shape)
         return Forecast(value, lower, upper, status, reason, form)
+
+    def _in_slabs(self, points: Array) -> Array:
+        """The series (s, k) at `points` (k, m) where a row of ranks has no more slabs than the domain may be cut into,
+        and all further ranks nothing to do; infinite elsewhere."""
+        at = self.parameters.index("ranks")
+        slabs = np.where(self.parts > 0, np.floor(self.parts * points), np.inf).min(axis=1)
+        beyond = np.flatnonzero((points[:, at] > slabs) & (slabs >= 1))
+        lines = np.array([grid.dimensions == 1 for grid in self.grids])
+        rows = np.asarray(self.weight[:, lines].sum(axis=1) > 0)
+        least = np.full((len(self.kernels), len(points)), np.inf)
+        if len(beyond) and rows.any():
+            near = points[beyond]
+            near[:, at] = slabs[beyond]
+            shared = np.array(self.over_ranks)[:, None] == "mean"
+            busy = self.predict(near).value * np.where(shared, slabs[beyond] / points[beyond, at], 1.0)
+            least[:, beyond] = np.where(rows[:, None], busy, np.inf)
+        return least
 
     def improved(self, answer: Forecast, fitted: Fitted, points: Array, exact: Collection[Key]) -> Forecast:
         """Where the law has no value, would have some rank count less than nothing, or a sum over ranks is not defined,
@@ -265,6 +289,8 @@ class Neighbours(Structure):
             and {self.weight.shape, self.residual.shape, self.faces.shape} == {shape}
             and bool(((self.index >= 0) & (self.index < len(self.coefficients))).all())
             and bool((self.weight.sum(axis=1) > 0).all())
+            and self.parts.shape == (len(self.parameters),)
+            and bool((self.parts >= 0).all())
         )
 
 
@@ -275,7 +301,7 @@ def _halo_of(grid: Cartesian) -> Halo:
 _NONE = np.empty((0, 0))
 NO_NEIGHBOURS = Neighbours(
     (), (), (), (), (), (), Coefficients(np.empty(0)),
-    np.empty((0, 0, TERMS), dtype=np.intp), _NONE, _NONE, np.empty((0, 0), dtype=bool),
+    np.empty((0, 0, TERMS), dtype=np.intp), _NONE, _NONE, np.empty((0, 0), dtype=bool), np.empty(0),
 )  # fmt: skip
 
 

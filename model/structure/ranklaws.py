@@ -12,6 +12,9 @@ some numbers of ranks: two ranks are a special case, and a prime number of them 
 cut-off. Up to two are left out, each of which has to be outweighed by another that the sum met. One rank, which has
 nobody to send to, may be left out in addition, and says nothing where it counted nothing.
 
+Whoever has had more partners with every rank may have no more beyond the runs, as a stencil has at 27 ranks: what goes
+to all others may end there, too, and the interval has that.
+
 Where no sum is proven, all that meet the counts and one number of ranks more than they have terms are rivals. With
 coefficients c of which any order of magnitude is as likely as another, rivals of basis H have odds of
 
@@ -38,12 +41,14 @@ from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.quantity import CENTRAL, TAIL
 from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
+from ranksight.model.structure.called import Called, on_same_sides
 from ranksight.model.structure.coefficients import Coefficients, weighted_quantile
 from ranksight.model.structure.gridlaw import EXACT
 from ranksight.model.structure.halolaws import CLOSE, Found, find_margins
 from ranksight.model.structure.improving import Key, Structure
-from ranksight.model.structure.ranksums import Called, by_chance, different, find_costs, on_same_sides
-from ranksight.model.structure.rankterms import RANK_TERMS, SENT_TO, Halo, term_values
+from ranksight.model.structure.ranksums import by_chance, different, find_costs
+from ranksight.model.structure.rankterm import Halo
+from ranksight.model.structure.rankterms import RANK_TERMS, SENT_TO, term_values
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
 from ranksight.model.uncertainty.rows import choose, rows_of
@@ -62,6 +67,7 @@ class RankLaws(Structure):
     scatter: tuple[float, ...]  # relative scatter of each series around its sums; 0 where they meet it to rounding
     odds: tuple[tuple[float, ...], ...]  # of the sums of each series
     chance: Mask  # (s,): whether some sum may have met the counts by chance
+    growing: Array  # (s,): ranks up to which each of them had more partners, where these may end; 0 where they do not
 
     def predict(self, points: Array) -> Forecast:
         """Forecast the s series at `points` (k, m); away from whole ranks above one, where no law is, status DOMAIN."""
@@ -69,6 +75,7 @@ class RankLaws(Structure):
         ranks = points[:, self.parameters.index("ranks")]
         whole = (ranks > 1) & (ranks == np.floor(ranks)) & (ranks < 2.0**40)
         terms = term_values(np.where(whole, ranks, 1).astype(np.int64))
+        ended = {most: _ended(terms, ranks, most) for most in set(self.growing.tolist())}
         names = {name: at for at, name in enumerate(RANK_TERMS)}
         parts = self.coefficients.predict(points, self.parameters)
         shape = (len(self.kernels), len(points))
@@ -80,8 +87,11 @@ class RankLaws(Structure):
             ends = np.zeros((3, len(each), len(points)))
             for rival, one in enumerate(each):
                 at, which = [names[name] for name, _ in one], [index for _, index in one]
-                for end, part in zip(ends, (parts.value, parts.lower, parts.upper), strict=True):
-                    end[rival] = (part[which] * terms[at]).sum(axis=0)
+                least = ended[self.growing[row]]
+                for end, part, of in zip(
+                    ends, (parts.value, parts.lower, parts.upper), (terms, least, terms), strict=True
+                ):
+                    end[rival] = (part[which] * of[at]).sum(axis=0)
             odds = np.broadcast_to(np.array(self.odds[row])[:, None], ends.shape[1:])
             value[row] = ends[0, 0]
             lower[row] = np.fmin(weighted_quantile(ends[1:2], odds[None], tail)[0], ends[1, 0])
@@ -141,13 +151,37 @@ class RankLaws(Structure):
             and all(each and all(each) for each in self.sums)
             and all(name in RANK_TERMS and 0 <= index < len(self.coefficients) for name, index in every)
             and len(self.kernels) == len(self.metrics) == len(self.sums) == len(self.scatter)
-            and self.chance.shape == (len(self.kernels),)
+            and self.chance.shape == self.growing.shape == (len(self.kernels),)
+            and bool((self.growing >= 0).all())
             and [len(each) for each in self.sums] == [len(each) for each in self.odds]
             and all(0 < odds < np.inf for each in self.odds for odds in each)
         )
 
 
-NO_RANK_LAWS = RankLaws((), (), (), (), Coefficients(np.empty(0)), (), (), np.empty(0, dtype=bool))
+NO_RANK_LAWS = RankLaws((), (), (), (), Coefficients(np.empty(0)), (), (), np.empty(0, dtype=bool), np.empty(0))
+
+OTHERS = ("ranks - 1", "ranks")
+"""Terms of what goes to every other rank."""
+
+
+def _ended(terms: Array, ranks: Array, most: float) -> Array:
+    """Values (t, k) of terms where partners may have become no more beyond the `most` ranks of the runs, with less in
+    a twentieth of the cases: the lower end of a 90 % interval.
+
+    After R e-folds in which they became more they end within the next d with the probability d / (R + d) (rule of
+    succession of a uniform prior of the place), at a number of ranks that is as likely as another in logarithms.
+    """
+    beyond = ranks > most
+    if most <= 1 or not beyond.any():
+        return terms
+    seen, further = np.log(most), np.log(np.where(beyond, ranks / most, np.e))
+    share = np.fmin((1 - CENTRAL) / 2 * (seen + further) / further, 1.0)
+    last = np.where(beyond, most * np.exp(share * further), ranks)
+    least = terms.copy()
+    for name in OTHERS:
+        at = list(RANK_TERMS).index(name)
+        least[at] -= np.where(beyond, ranks - last, 0.0)
+    return least
 
 
 def _is_one(text: str) -> bool:
@@ -161,13 +195,15 @@ def fit_rank_laws(
     names: Collection[tuple[str, str]],
     halos: Mapping[str, Collection[Halo]] | None = None,
     called: Called | None = None,
+    begun: Collection[Key] = (),
     **settings: Any,
 ) -> RankLaws:
     """Find the sums of laws that series, means over all ranks, follow; of none where too few ranks ran.
 
     `names` (collection of (kernel, metric)): series to look at. `halos`: kernels whose messages are known to go to each
-    neighbour on grids, and of which halos these are. `called`: what traces show of their messages. `**settings`: of
-    :func:`ranksight.model.fitting.fit_series.fit_series`, for the coefficients.
+    neighbour on grids, and of which halos these are. `called`: what traces show of their messages. `begun`: series with
+    functions that begin on several ranks. `**settings`: of :func:`ranksight.model.fitting.fit_series.fit_series`, for
+    the coefficients.
     """
     if "ranks" not in series.parameters:
         return NO_RANK_LAWS
@@ -180,8 +216,9 @@ def fit_rank_laws(
         return NO_RANK_LAWS
     places, values = _by_ranks(series, rows, ranks)
     wanted = [keys[row] for row in rows]
-    cost, shown, proven = find_costs(values, ranks, np.array([name == "messages" for _, name in wanted]))
-    cost, offered = on_same_sides(cost, wanted, called or Called(), int(ranks.max()))
+    cost, shown, proven = find_costs(values, ranks, np.array([name != "bytes_sent" for _, name in wanted]))
+    traced = called or Called()
+    cost, offered = on_same_sides(cost, wanted, traced, int(ranks.max()))
     sizes = places[:, 0] if places.shape[1] == 1 and (places > 0).all() else None
     # How often something is sent says nothing of the size of blocks.
     seen = [sizes if name == "bytes_sent" else None for _, name in wanted]
@@ -191,6 +228,8 @@ def fit_rank_laws(
     ]
     laws, odds = [sums for sums, _ in each], [weights for _, weights in each]
     chance = np.array([by_chance(*each, ranks) for each in zip(cost, proven, values, shown, offered, strict=True)])
+    # What begins on several ranks may follow a side that fewer do not cut, or begin on a second node.
+    chance |= np.array([key in begun and not traced.placed(key[0]) for key in wanted])
     scatter = [0.0] * len(rows)
     several = ranks > 1
     values, ranks = values[:, :, several], ranks[several]
@@ -220,6 +259,7 @@ def fit_rank_laws(
         scatter=tuple(scatter[row] for row in lawful),
         odds=tuple(tuple(odds[row].tolist()) for row in lawful),
         chance=chance[lawful],
+        growing=np.array([ranks.max() if called and called.to_all(kernel) else 0.0 for kernel in kernels]),
     )
 
 

@@ -7,8 +7,6 @@ ranks left out.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
-from dataclasses import field
 
 import numpy as np
 
@@ -18,20 +16,14 @@ from ranksight.model import priors
 from ranksight.model.plaindata import rounded
 from ranksight.model.structure.gridlaw import EXACT
 from ranksight.model.structure.halolaws import Found
-from ranksight.model.structure.rankterms import RANK_TERMS, RING_FACE, sums, term_values
+from ranksight.model.structure.rankterms import CYCLIC, RANK_TERMS, sums, term_values
 from ranksight.model.structure.sumkinds import (
     cut_edges,
-    fast,
-    fewest_partners,
     grouped,
-    of_sides,
-    one_kind,
-    partner_counts,
-    shown_groups,
-    turned,
+    rare,
 )
 
-FEWEST = 3
+FEWEST = 2
 """Numbers of ranks, more than one each, from which sums are looked for."""
 SPARE = 2
 """Numbers of ranks that a proven sum meets beyond those that its coefficients and exceptions take."""
@@ -49,8 +41,6 @@ MOST = 2.0**53
 """Totals up to which they are whole numbers to rounding."""
 RARELY = 0.05
 """Number of sums that meet the values by chance up to which none does."""
-NEAR = 0.05
-"""Share of its partners that a rank may have none of, as where a message is empty."""
 LEAST = 1e-3
 """Smallest share of the largest value that a coefficient's odds are of."""
 WHOLE = 0.05
@@ -97,70 +87,9 @@ def find_costs(values: Array, ranks: Ints, calls: Mask) -> tuple[Array, Mask, Ma
                 simple[s, g] = np.fmin(simple[s, g], usual.min(axis=1, initial=np.inf))
     met = np.where(decided[..., None], cost, 0.0).sum(axis=1) / np.maximum(decided.sum(axis=1), 1)[:, None]
     met[~decided.any(axis=1)] = np.inf
-    # Who sends to each of many ranks is rare, and a tree is usual.
-    met += -priors.RARE_TERM * np.outer(calls, [any(fast()[list(one)]) for one in every])
+    # Who sends to each of many ranks is rare, or once to who is met twice, and a tree is usual.
+    met += -priors.RARE_TERM * np.outer(calls, [any(rare()[list(one)]) for one in every])
     return met, shown, proven
-
-
-@dataclass(frozen=True)
-class Called:
-    """What traces show of the messages of kernels, or of their operations."""
-
-    together: frozenset[str] = frozenset()  # those all of whose messages are operations of all ranks
-    ranks: int = 1  # the most ranks of a run whose partners are known
-    partners: Mapping[str, float] = field(default_factory=dict)  # mean number of ranks that a rank sends to there
-    along: Mapping[str, frozenset[str]] = field(default_factory=dict)  # the sides of a grid of those that send by some
-    groups: Mapping[str, int] = field(default_factory=dict)  # ranks of the groups that communicators show
-    lines: Mapping[str, frozenset[str]] = field(default_factory=dict)  # sides of a grid that communicators lie along
-
-
-def on_same_sides(cost: Array, keys: Sequence[tuple[str, str]], called: Called, most: int = 1) -> tuple[Array, Mask]:
-    """Costs (s, h) of the sums with what is known of the sides that series may go by, and which of them (s, h) these
-    leave, where communicators show them.
-
-    No messages go to more neighbours than a rank has partners. What is sent within or between groups of ranks goes by
-    these, where a sum of them meets it. Groups without a communicator of their own, as where the first rank of each
-    node does what the others do not, are rivals by a single term, where runs of up to `most` ranks have several.
-
-    Bytes go by the sides of the process grid along which the kernel's messages go: faces of a plane are the same at 2,
-    4 and 8 ranks, and no constant. They go by none where these are collective operations of all ranks. Messages and
-    bytes of a kernel that sends along some sides of a grid alone go by these. So does, where a sum meets it, what is
-    sent in communicators that have as many ranks as a side.
-    """
-    terms, every = list(RANK_TERMS.values()), sums()
-    sides = [{terms[term].sides for term in one} - {""} for one in every]
-    adjusted, offered = cost.copy(), np.ones(cost.shape, dtype=bool)
-    fewest = fewest_partners(called.ranks)
-    needed = np.array([max(fewest[term] for term in one) for one in every])
-    for row, (kernel, name) in enumerate(keys):
-        adjusted[row, needed > (1 + NEAR) * called.partners.get(kernel, np.inf)] = np.inf
-        of_groups = grouped()
-        if kernel in called.groups:
-            adjusted[row, of_groups & ~grouped(called.groups[kernel])] = np.inf
-            if np.isfinite(adjusted[row, of_groups]).any():
-                offered[row] = of_groups
-        else:
-            shown = shown_groups(most) & (kernel not in called.together)
-            # How many ranks a group has is one more number that meets the counts.
-            adjusted[row, of_groups] += np.where(shown, priors.RANK_SUMS["term"], np.inf)[of_groups]
-        if kernel not in called.along:
-            adjusted[row, of_sides((RING_FACE,))[1] | turned()] = np.inf
-        if kernel in called.together:
-            adjusted[row, [bool(each) for each in sides]] = np.inf
-        elif along := called.along.get(kernel):
-            lines = np.array([bool(each) and each <= along for each in sides])
-            adjusted[row, ~(lines & (partner_counts() if name == "messages" else one_kind()))] = np.inf
-        elif along := called.lines.get(kernel):
-            lines = np.array([bool(each) and each <= along for each in sides])
-            if np.isfinite(adjusted[row, lines]).any():
-                offered[row] = lines
-        elif name != "messages" and (kernel, "messages") in keys:
-            calls = cost[keys.index((kernel, "messages"))]
-            near = np.flatnonzero(calls <= calls.min() + NEARLY) if np.isfinite(calls.min()) else ()
-            shared = set().union(*(sides[h] for h in near)) if all(sides[h] for h in near) else set()
-            foreign = np.array([bool(shared) and not (each and each <= shared) for each in sides])
-            adjusted[row] -= np.log(priors.FOREIGN_GRID) * foreign
-    return adjusted - np.log(priors.FOREIGN_GRID) * ~offered, offered
 
 
 def different(
@@ -303,15 +232,22 @@ class _Solver:
         different = ((~before & kept).sum(axis=2) > size) | ((size == 1) & (left == 0))
         proves = regular & (spare >= SPARE) & different & (leverage < 1 - EXACT).all(axis=2)
         terms, costs = list(RANK_TERMS.values()), priors.RANK_SUMS
+        # Partners are shown to become no more by ranks that a sum meets, and no number hangs on one of these alone.
+        limit = np.array([max(terms[i].limit for i in one) for one in members])
+        numbers = limit > 0
+        proves &= ~numbers[:, None] | ((ranks - 1 > limit[:, None]).sum(axis=1) > 1)[:, None]
         grid = np.array([max(terms[i].dimensions for i in one) - 1 for one in members])
         first = kept[:, several[0]]
         others = costs["fewest ranks"] * ~first + costs["other ranks"] * (left - ~first)
         others += costs["fewest ranks"] * (~kept).sum(axis=1) - costs["fewest ranks"] * left
         varying = np.array([sum(terms[i].name != "1" for i in one) for one in members])
         single = np.array([sum(terms[i].one_side for i in one) for one in members])
-        cost = (costs["term"] * varying + costs["dimension"] * grid + costs["side"] * single)[:, None] + others[None]
+        cyclic = np.array([sum(terms[i].text == CYCLIC for i in one) for one in members])
+        of_terms = costs["term"] * (varying + numbers) + costs["dimension"] * grid + costs["side"] * single
+        cost = (of_terms + costs["cyclic"] * cyclic)[:, None] + others[None]
         volume = 0.5 * np.log(np.where(regular, determinant, 1.0))
-        return cls(place, basis, inverse, kept, regular & (proves | (left == 0)), proves, volume, cost)
+        usable = regular & (proves | (left == 0)) & (~numbers[:, None] | (left == 0))
+        return cls(place, basis, inverse, kept, usable, proves, volume, cost)
 
     def solve(self, values: Array) -> tuple[Array, Index]:
         """Costs (r, h) of all sums for values (r, n), infinite where a sum does not meet them, and of the ways to leave

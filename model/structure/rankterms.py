@@ -26,55 +26,8 @@ import numpy as np
 
 from ranksight.core.arrays import Array, Ints
 from ranksight.core.dims import dims_create
-from ranksight.core.records import dataclass
-
-Sides = tuple[int, ...]
-Halo = tuple[int, bool, bool, bool]
-"""Dimensions of a process grid, whether it is periodic, whether messages go across edges and corners too, and whether a
-rank sends once to a neighbour that it meets both ways."""
-
-
-@dataclass(frozen=True)
-class RankTerm:
-    """A mean over the ranks."""
-
-    dimensions: int  # of the process grid
-    text: str  # as people read it, without the grid
-    value: Callable[[Sides], float]  # of the sides, the longest first
-    most: int = 2  # of the terms of a sum that has it: three for basic ones, none for those of :data:`HALOS`
-    turned: bool = False  # whether ranks that one side alone can have lie along the last
-
-    @property
-    def sides(self) -> str:
-        """The sides that it is of; none in one dimension."""
-        axes = "".join(axis for axis in "xyz" if axis in self.text)
-        return "" if self.dimensions == 1 else side_name(axes, self.dimensions, self.turned)
-
-    @property
-    def one_side(self) -> bool:
-        """Whether it is of one of several sides."""
-        return self.dimensions > 1 and sum(axis in self.text for axis in "xyz") == 1
-
-    @property
-    def name(self) -> str:
-        """The text with the grid that it is of; model files have this."""
-        how = ", lines turned" if self.turned else ""
-        return self.text if self.dimensions == 1 else f"({self.text} on a {self.dimensions}-d grid{how})"
-
-
-def side_name(axes: str, dimensions: int, turned: bool) -> str:
-    """Sides of a process grid, such as ``x of 3``."""
-    return f"{axes} of {dimensions}{' turned' if turned else ''}"
-
-
-def steps(ranks: int) -> int:
-    """Steps of a binomial tree that reaches all ranks, ceil(log2(ranks))."""
-    return (ranks - 1).bit_length()
-
-
-def doublings(ranks: int) -> int:
-    """Steps of recursive doubling, floor(log2(ranks))."""
-    return ranks.bit_length() - 1
+from ranksight.model.structure.haloterms import HALO_TERMS
+from ranksight.model.structure.rankterm import Halo, RankTerm, Sides, doublings, steps
 
 
 def coarsened(ranks: int) -> int:
@@ -112,6 +65,19 @@ def _grouped(group: int) -> list[RankTerm]:
         RankTerm(1, f"1 - {leaders} / ranks", lambda s: 1 - number(s) / s[0], most),
         RankTerm(1, f"(1 - {leaders} / ranks) / ranks", lambda s: (1 - number(s) / s[0]) / s[0], 1),
     ]
+
+
+LIMITS = range(2, 64)
+"""Partners of a rank up to which it is looked for where they become no more: those of bands, stencils and groups."""
+
+
+def _at_most(sides: Sides, most: int) -> float:
+    return float(min(sides[0] - 1, most))
+
+
+def _limited() -> list[RankTerm]:
+    """Partners among all other ranks, up to a number."""
+    return [RankTerm(1, f"min(ranks - 1, {most})", partial(_at_most, most=most), 1, limit=most) for most in LIMITS]
 
 
 HALVING = "(2^floor(log2(ranks)) - 1) / ranks"
@@ -158,8 +124,24 @@ ALL_AROUND: dict[tuple[int, bool], str] = {
 """Names of the neighbours on a grid, those across edges and corners too, but for a rank itself."""
 
 
+ONE_EACH = "(min({0}, 3) - 1)"
+"""Neighbours in a ring, one of which is both on two ranks, where a rank sends once to each."""
+
+
+def _once_around(d: int) -> str:
+    return " ".join(f"min({name}, 3)" for name in "xyz"[:d]) + " - 1"
+
+
+ONCE = {text for d in (2, 3) for text in (_once_around(d), " + ".join(ONE_EACH.format(name) for name in "xyz"[:d]))}
+"""Names of the neighbours on periodic grids of ranks that send once to each."""
+
+
 RING_FACE = "[{0} > 1] {0} / ranks"
 """Faces towards the two neighbours in a ring, which only kernels have that send along single sides."""
+
+
+CYCLIC = "lcm(x, y) (lcm(x, y) - 1) / ranks"
+"""Partners of blocks that are dealt out in turn."""
 
 
 def _grid(d: int) -> list[RankTerm]:
@@ -181,6 +163,9 @@ def _grid(d: int) -> list[RankTerm]:
         total("ceil(log2({0}))", lambda s, p: float(steps(s))),
         RankTerm(d, ALL_AROUND[d, False], lambda s: prod(3 - 2 / side for side in s) - 1.0),
         RankTerm(d, ALL_AROUND[d, True], lambda s: float(3**d - prod(1 if side > 1 else 3 for side in s))),
+        total(ONE_EACH, lambda s, p: min(s, 3) - 1.0),
+        total(ONE_EACH + " {0} / ranks", lambda s, p: (min(s, 3) - 1) * s / p, 1),
+        RankTerm(d, _once_around(d), lambda s: prod(min(side, 3) for side in s) - 1.0),
     ]
     single: list[tuple[str, Callable[[int, int], float], int]] = [
         ("1/{0}", lambda s, p: 1 / s, 2),
@@ -203,7 +188,7 @@ def _grid(d: int) -> list[RankTerm]:
             terms.append(RankTerm(d, text.format(name), one, most))
     if d == 2:
         terms.append(RankTerm(2, "(x - 1) (y - 1) / ranks", lambda s: (s[0] - 1) * (s[1] - 1) / prod(s), 3))
-        terms.append(RankTerm(2, "lcm(x, y) (lcm(x, y) - 1) / ranks", lambda s: lcm(*s) * (lcm(*s) - 1) / prod(s)))
+        terms.append(RankTerm(2, CYCLIC, lambda s: lcm(*s) * (lcm(*s) - 1) / prod(s)))
     return terms
 
 
@@ -234,75 +219,21 @@ def _turned() -> list[RankTerm]:
     return terms
 
 
-CORNERS = "with corners"
-IN_TURN = ("rising", "falling", "")
-"""Sides in the order in which halos are exchanged along them, where those exchanged before are sent on."""
-AT_ONCE = {True: ("rising",), False: (CORNERS,)}
-"""All neighbours at once, those across edges and corners too: what rising sides send on a periodic grid (True)."""
-
-
-def _halo(d: int, periodic: bool, order: str, once: bool) -> list[RankTerm]:
-    """Terms of a halo: faces of a block without a margin, with a margin along one side, along two."""
-
-    def around(s: Sides) -> Array:
-        shares = np.zeros(d)
-        for way in itertools.product((-1, 0, 1), repeat=d):
-            ahead = [side for step, side in zip(way, s, strict=True) if step]
-            if any(side > 1 for side in ahead):
-                inner = prod(1 - 1 / side for side in ahead)
-                shares[len(ahead) - 1] += inner / prod(side for step, side in zip(way, s, strict=True) if not step)
-        return shares
-
-    def shares(s: Sides) -> Array:
-        if order == CORNERS:
-            return around(s)
-        rising = s[::-1]  # the shortest side first
-        ways = rising if order == "rising" else s
-        shares = np.zeros(d)
-        for at, side in enumerate(ways):
-            if side == 1:
-                continue
-            # A face (1/a + r) (1/b + r), r only where the halo along a or b is there already.
-            face = np.array([1.0])
-            for other, length in enumerate(ways):
-                if other != at:
-                    face = np.convolve(face, [1 / length, 1.0 if not order or other < at else 0.0])
-            shares += (1.0 if periodic and not (once and side == 2) else 1 - 1 / side) * face
-        return shares
-
-    how = f" {order}" if order == CORNERS else f" by {order} sides" if order else ""
-    kind = f"{'periodic ' if periodic else ''}halo{how}{', once to each' if once else ''}"
-    margins = ("faces", "faces with a margin", "faces with two margins")[:d]
-
-    def one(s: Sides, at: int) -> float:
-        return float(shares(s)[at])
-
-    return [RankTerm(d, f"{what} of a {kind}", partial(one, at=at), 0) for at, what in enumerate(margins)]
-
-
-_HALOS: dict[Halo, list[list[RankTerm]]] = {
-    (d, periodic, around, once): [
-        _halo(d, periodic, order, once) for order in (AT_ONCE[periodic] if around else IN_TURN)
-    ]
-    for d, periodic, around, once in itertools.product((2, 3), (True, False), (False, True), (False, True))
-    if not once or (periodic and not around)
-}
 _EVERY = (
     *_chain(),
     *(term for group in GROUPS for term in _grouped(group)),
+    *_limited(),
     *_grid(2),
     *_grid(3),
     *_turned(),
-    *(term for ways in _HALOS.values() for way in ways for term in way),
+    *(term for ways in HALO_TERMS.values() for way in ways for term in way),
 )
 RANK_TERMS = {term.name: term for term in _EVERY}
 """All terms by their names, the simplest first."""
-HALOS = {kind: tuple(tuple(term.name for term in way) for way in ways) for kind, ways in _HALOS.items()}
-"""Names of the terms of each halo, by its kind."""
 SENT_TO: dict[str, Halo] = {
-    f"({' + '.join(text.format(name) for name in 'xyz'[:d])} on a {d}-d grid)": (d, periodic, False, False)
+    f"({' + '.join(text.format(name) for name in 'xyz'[:d])} on a {d}-d grid)": (d, periodic, False, once)
     for d in (2, 3)
-    for text, periodic in (("[{0} > 1]", True), ("(1 - 1/{0})", False))
+    for text, periodic, once in (("[{0} > 1]", True, False), ("(1 - 1/{0})", False, False), (ONE_EACH, True, True))
 } | {f"({text} on a {d}-d grid)": (d, periodic, True, False) for (d, periodic), text in ALL_AROUND.items()}
 """Terms of messages that go to each neighbour on a grid, and its kind."""
 

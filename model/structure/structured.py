@@ -20,6 +20,7 @@ from ranksight.model.plaindata import rounded
 from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
 from ranksight.model.structure.along import one_sided, sides_along, unruled
+from ranksight.model.structure.called import CALLS, Called
 from ranksight.model.structure.functions import Functions, find_minor
 from ranksight.model.structure.gridlaw import CLOSE, EXACT, SENT
 from ranksight.model.structure.levels import COUNTS, fit_levels
@@ -28,12 +29,12 @@ from ranksight.model.structure.loops import find_iterations
 from ranksight.model.structure.met import find_missed
 from ranksight.model.structure.neighbourfit import Tables, dimensions_of, fit_neighbours, grids_of
 from ranksight.model.structure.ranklaws import fit_rank_laws
-from ranksight.model.structure.ranksums import Called
-from ranksight.model.structure.rankterms import GROUPS, side_name
+from ranksight.model.structure.rankterm import side_name
+from ranksight.model.structure.rankterms import GROUPS
 from ranksight.model.structure.stated import BETWEEN, NOTHING_STATED, Stated
 from ranksight.model.structure.unserved import find_unserved
 
-WORK = COUNTS - SENT - {"visits", "peers"}
+WORK = COUNTS - SENT - CALLS
 """Metrics that go with what a call works on."""
 BETTER = 0.5
 """Error of what one call does, to that of all of them, from which on it is the better predictor."""
@@ -132,13 +133,14 @@ def _structured(
     functional = exact_keys(series, fitted)
     law = law.without(functional - law.exact)
     lawful, decided = set(law.keys), set() if law.open else law.exact
-    sent = {key for key in names - decided if key[1] in SENT}
+    sent = {key for key in names - decided if key[1] in SENT or (key[1] in CALLS and key not in functional)}
     together = frozenset(kernel for kernel, whole in called.items() if whole)
     traced, number, irregular, uneven = partners(experiment)
     grids = grids_of(experiment)[0] if "ranks" in experiment.parameters else ()
     sizes = communicators(experiment) if "ranks" in experiment.parameters else {}
     shown = Called(together, traced, number, sides_along(experiment, grids), groups_of(sizes), lines_of(sizes))
-    laws = fit_rank_laws(series, sent, law.halos if law else None, shown, **each)
+    later = {keys[row] for part in fitted.below for row in part.rows[part.between[:, 0] > 1].tolist()}
+    laws = fit_rank_laws(series, sent, law.halos if law else None, shown, later, **each)
     minor = tuple(key for key in find_minor(series) if key not in lawful)
     met = law.exact | set(laws.keys)
     loose = ((unruled(experiment) | set(shown.along)) - irregular) | uneven

@@ -7,16 +7,18 @@ from math import prod
 
 import numpy as np
 
-from ranksight.core.arrays import Array, Mask
+from ranksight.core.arrays import Array, Index, Mask
 from ranksight.core.dims import dims_create
+from ranksight.model.structure.rankterm import doublings
 from ranksight.model.structure.rankterms import (
     ALL_AROUND,
+    CYCLIC,
     ENDS,
     HALVING,
+    ONCE,
     RANK_TERMS,
     RINGS,
     SENT_TO,
-    doublings,
     in_groups,
     sums,
     term_values,
@@ -43,22 +45,32 @@ def cut_edges() -> Array:
 
 def fewest_partners(ranks: int) -> Array:
     """Mean number (t,) of ranks that a rank on the grid of each term of :data:`SENT_TO` sends to at least: one way, as
-    waves go, on a domain that ends; of recursive halving a rank for each step; zero for other terms."""
+    waves go, on a domain that ends; of recursive halving a rank for each step; all that count partners; zero for other
+    terms."""
     halving = doublings(ranks) * (1 << doublings(ranks)) / ranks
     fewest = []
     for name, term in RANK_TERMS.items():
         sides = dims_create(ranks, term.dimensions)
         around = prod(3 - 2 / side for side in sides) - 1 if term.text in ALL_AROUND.values() else 0.0
         near = max(around / 2, sum(1 - 1 / side for side in sides)) if name in SENT_TO else 0.0
+        near = term.value(sides) if term.limit or term.text in ONCE else near
         fewest.append(halving if name == HALVING else near)
     return np.array(fewest)
 
 
 @lru_cache(maxsize=1)
-def fast() -> Mask:
-    """Terms (t,) that grow with the ranks faster than a tree's steps do."""
+def rare() -> Mask:
+    """Terms (t,) that grow with the ranks faster than a tree's steps do, and those of :data:`ONCE`, :data:`CYCLIC`."""
     first, last = term_values(np.array([64, 4096])).T
-    return np.asarray(last > FAST * first)
+    named = np.array([term.text in {*ONCE, CYCLIC} for term in RANK_TERMS.values()])
+    return np.asarray((last > FAST * first) | named)
+
+
+@lru_cache(maxsize=1)
+def limits() -> Index:
+    """Partners that a rank has at most by each sum (h,); 0 where they are not limited."""
+    of_terms = np.array([term.limit for term in RANK_TERMS.values()])
+    return np.array([of_terms[list(one)].max() for one in sums()], dtype=np.intp)
 
 
 @lru_cache(maxsize=8)

@@ -15,6 +15,9 @@ from ranksight.model.fitted_model import Model
 from ranksight.model.fitting.fit_series import fit_series
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.series.reducing import Series
+from ranksight.model.structure.called import Called
+from ranksight.model.structure.levels import fit_levels
+from ranksight.model.structure.ranklaws import fit_rank_laws
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
 from ranksight.reports.formula import latex, python, readable
@@ -104,6 +107,57 @@ def test_other_zeros_are_no_boundary(kinds: tuple[str, bool]):
     worth = np.full(values.shape, 1.0 if drawn else np.nan)
     made = Series(("ranks",), 2.0 ** np.arange(1, 6)[:, None], values, ("exchange",), (name,), worth=worth)
     assert not fit_series(made).below
+
+
+def counts(law, ranks: tuple[int, ...], sizes: tuple[int, ...] = (16, 32)) -> Series:
+    """Bytes by a law of ranks and size."""
+    points = np.array([(p, n) for p in ranks for n in sizes], dtype=float)
+    return Series(("ranks", "size"), points, law(*points.T)[None, :, None], ("halo",), ("bytes_sent",))
+
+
+@pytest.mark.parametrize(("last", "power"), [(1, 2 / 3), (2, 1 / 2)])
+def test_counts_are_fitted_from_where_they_begin(last: int, power: float):
+    made = counts(lambda p, n: (p > last) * 48 * n**2 / p**power, (1, 2, 4, 8, 16)[: 4 + (last > 1)])
+    fitted = fit_series(made)
+    assert fitted.formula(0).endswith(f"above ranks = {last}, 0 below")
+    answer = fitted.predict(np.array([[last, 32.0], [32, 32], [64, 64]]))
+    assert (answer.value[0, 0], answer.upper[0, 0]) == (0, 0)
+    assert answer.value[0, 1:] == pytest.approx([48 * 32**2 / 32**power, 48 * 64**2 / 64**power])
+    assert fitted.at_training(made.points)[0] == pytest.approx(made.values[0, :, 0])
+
+
+def test_what_is_printed_of_two_sizes_has_both_beginnings():
+    text = fit_levels(counts(lambda p, n: (p > 1) * 48 * n**2 / p ** (2 / 3), (1, 2, 4, 8))).formula(0)
+    assert latex(text).count(r"\begin{cases}") == 3
+    at = [eval(python(text, ("ranks", "size")), {"ranks": p, "size": n}) for p, n in ((1, 16), (8, 16), (8, 32))]
+    assert at == pytest.approx([0, 12 * 16**2, 12 * 32**2], rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    "law",
+    [
+        lambda p, n: 8 * n * (p - 1),
+        lambda p, n: 8 * n**3 * (p - 1) / p**2,
+        lambda p, n: 8 * n * np.log2(p),
+        lambda p, n: 8.0 * n * (p > 1),
+    ],
+)
+def test_a_law_that_is_nothing_on_one_rank_does_not_begin(law):
+    assert not fit_series(counts(law, (1, 2, 4, 8, 16))).below
+
+
+def test_what_begins_on_several_ranks_may_follow_a_side_or_a_node():
+    """The third side of a grid is cut from eight ranks on, where a second node begins as well."""
+    ranks = 2.0 ** np.arange(6)
+    made = Series(("ranks",), ranks[:, None], ((ranks > 4) / ranks)[None, :, None], ("halo",), ("bytes_sent",))
+    fitted, asked = fit_series(made), np.array([[64.0]])
+    assert fitted.below
+    keys = set(made.keys)
+    doubtful = fit_rank_laws(made, keys, None, Called(), keys).among(fitted.predict(asked), asked)
+    assert doubtful.lower[0, 0] <= 1 / 64
+    assert doubtful.upper[0, 0] >= 3 / 64
+    traced = Called(along={"halo": frozenset({"z of 3"})})
+    assert not fit_rank_laws(made, keys, None, traced, keys).chance.any()
 
 
 def test_zeros_in_between_are_no_beginning():

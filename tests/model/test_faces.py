@@ -75,6 +75,27 @@ def test_faces_of_a_block_are_cut_along_the_other_sides() -> None:
     assert Cartesian(3, (True, True, True)).faces(12).tolist() == pytest.approx([1 / 4, 1 / 6, 1 / 6])
 
 
+@pytest.mark.parametrize("most", [8, 16])
+def test_a_row_of_ranks_may_have_no_more_slabs(tmp_path: Path, most: int) -> None:
+    """Half of 16 planes are eight slabs: with 16 ranks a run shows that the domain has more."""
+    chain = Cartesian(1, (False,))
+    experiment = Experiment.create(tmp_path / "exp", "slabs", ["ranks", "size"])
+    for p in sorted({2, 3, 4, 8, most}):
+        for n in (16, 24):
+            near = chain.sides(p).sum(axis=1)
+            counted = pd.DataFrame({"kernel": "planes", "rank": np.arange(p), "visits": near})
+            peers = pd.DataFrame(sorted(chain.pairs(p)), columns=["rank", "peer"]).assign(operation="Isend")
+            experiment.add(Run({"ranks": p, "size": n}), counted, tables={"peers": peers.assign(count=1, bytes=1)})
+    law = fit_neighbours(experiment, {("planes", "visits")}, lambda: experiment.tables("counters"))
+    assert law
+    said = law.predict(np.array([[12.0, 24.0], [13.0, 24.0], [24, 24], [28, 24]]))
+    true = 2 * (1 - 1 / np.array([12.0, 13, 24, 28]))
+    assert said.value[0] == pytest.approx(true)
+    slabs = {8: np.array([12, 12, 12, 12]), 16: np.array([12, 13, 24, 24])}[most]
+    assert said.lower[0] == pytest.approx(2 * (1 - 1 / slabs) * slabs / [12, 13, 24, 28])
+    assert Neighbours.from_dict(law.to_dict()).predict(np.array([[28.0, 24.0]])).lower[0] == said.lower[0, 3:]
+
+
 def test_what_one_rank_does_alone_is_a_mean_over_that_rank(tmp_path: Path) -> None:
     # Rank 0 of a chain is the one without a lower neighbour: a law of neighbours holds, over all ranks.
     chain = Cartesian(1, (False,))

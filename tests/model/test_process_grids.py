@@ -19,7 +19,8 @@ from ranksight.model.fitting.fit_series import fit_series
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.fitting.varied import fit_varied
 from ranksight.model.laws.messages import TREE
-from ranksight.model.search.terms import GRID_TERMS, ON_GRIDS, grid_values, values, write_term
+from ranksight.model.search.gridterms import GRID_TERMS, grid_values
+from ranksight.model.search.terms import ON_GRIDS, values, write_term
 from ranksight.model.series.reducing import Series
 from ranksight.model.structure.neighbourfit import dimensions_of
 from ranksight.model.uncertainty.forecast import Forecast
@@ -114,9 +115,11 @@ def test_smooth_exact_counts_keep_their_narrow_intervals(metric: str, count: Cou
 
 
 def test_nothing_at_one_rank_is_no_reason_to_refuse_the_rest() -> None:
-    answer = fitted(lambda p: 12.0 * (p - 1), [1, 2, 4, 8]).predict(np.array([[64.0]]))
+    answer = fitted(lambda p: 12.0 * (p - 1), [1, 2, 4, 8]).predict(np.array([[16.0]]))
     assert answer.status[0, 0] == 0
-    assert answer.value[0, 0] == pytest.approx(12 * 63, rel=1e-6)
+    assert answer.value[0, 0] == pytest.approx(12 * 15, rel=1e-6)
+    # Neighbours all around are all others up to eight ranks.
+    assert answer.lower[0, 0] <= 12 * 9 * (1 + 1e-3)
 
 
 def test_what_several_ranks_do_and_one_does_not_goes_on() -> None:

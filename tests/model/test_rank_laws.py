@@ -13,10 +13,11 @@ import pytest
 
 from ranksight.core.dims import dims_create
 from ranksight.core.errors import InputError
+from ranksight.model.fitting.fit_series import fit_series
 from ranksight.model.messages.volumes import Volumes, fit_volumes
 from ranksight.model.series.reducing import Series
+from ranksight.model.structure.called import Called
 from ranksight.model.structure.ranklaws import NO_RANK_LAWS, RankLaws, fit_rank_laws
-from ranksight.model.structure.ranksums import Called
 from ranksight.model.structure.rankterms import RANK_TERMS, term_values
 from ranksight.model.structure.structured import lines_of
 
@@ -75,6 +76,87 @@ def neighbours(p: int, periodic: bool, cells: int | None = None) -> int:
                 flat = [cells // side for s, side in zip(step, sides, strict=True) if not s] if cells else []
                 found += prod(flat)
     return found
+
+
+def counted(
+    ranks: Sequence[int], law: Callable[[int], float], called: Called | None = None, name: str = "messages"
+) -> RankLaws:
+    """The laws of a metric of one kernel."""
+    points = np.array(ranks, dtype=float)[:, None]
+    series = Series(("ranks",), points, np.array([law(p) for p in ranks])[None, :, None], ("k",), (name,))
+    return fit_rank_laws(series, set(series.keys), None, called)
+
+
+def met(p: int, d: int) -> int:
+    """Ranks met all around on a periodic grid, each once."""
+    sides = dims_create(p, d)
+    rank = np.arange(p).reshape(sides)
+    around = itertools.product((-1, 0, 1), repeat=d)
+    return len({int(np.roll(rank, step, axis=tuple(range(d))).ravel()[0]) for step in around}) - 1
+
+
+@pytest.mark.parametrize(("d", "ranks"), [(3, (1, 2, 4, 8, 16)), (3, (6, 12, 24, 48)), (2, (1, 4, 9, 16))])
+def test_neighbours_that_are_met_twice_count_once(d: int, ranks: Sequence[int]) -> None:
+    laws = counted(ranks, lambda p: met(p, d))
+    assert laws
+    assert laws.predict(np.array([[27.0], [64.0], [100.0]])).value[0] == pytest.approx(
+        [met(p, d) for p in (27, 64, 100)]
+    )
+
+
+def test_faces_of_neighbours_that_are_met_twice() -> None:
+    def law(p: int) -> float:
+        return 64 * sum((min(side, 3) - 1) * side for side in dims_create(p, 3)) / p
+
+    said = counted((1, 2, 4, 8, 16), law, None, "bytes_sent").predict(np.array([[32.0], [64.0]]))
+    assert said.value[0] == pytest.approx([law(32), law(64)])
+
+
+@pytest.mark.parametrize("ranks", [(1, 2, 4, 8, 16), (1, 3, 9, 27)])
+def test_partners_become_no_more(ranks: Sequence[int]) -> None:
+    laws = counted(ranks, lambda p: 5.0 * min(p - 1, 6), Called())
+    assert laws
+    assert laws.formula(0) == "5 * (min(ranks - 1, 6))"
+    said = laws.predict(np.array([[64.0]]))
+    assert (said.lower[0, 0], said.value[0, 0], said.upper[0, 0]) == pytest.approx((30, 30, 30))
+
+
+def test_what_goes_to_all_others_may_end_beyond_the_runs() -> None:
+    """In a twentieth of the cases partners end below 16 2^(1/4) of 32 ranks; operations of all ranks never do."""
+    ranks = (1, 2, 4, 8, 16)
+    laws = counted(ranks, lambda p: 3.0 * (p - 1), Called())
+    said = laws.predict(np.array([[8.0], [32.0]]))
+    assert said.value[0] == pytest.approx([21, 93])
+    assert said.lower[0] == pytest.approx([21, 3 * (16 * 2**0.25 - 1)])
+    assert said.upper[0] == pytest.approx([21, 93])
+    sure = counted(ranks, lambda p: 3.0 * (p - 1), Called(together=frozenset({"k"})))
+    assert sure.predict(np.array([[32.0]])).lower[0] == pytest.approx([93])
+
+
+@pytest.mark.parametrize("name", ["visits", "instructions"])
+@pytest.mark.parametrize("ranks", [(1, 2, 4, 8), (6, 12, 24, 48)])
+def test_what_is_done_for_neighbours_or_for_all_others_is_in_the_interval(name: str, ranks: Sequence[int]) -> None:
+    """Up to eight ranks all others are neighbours; 48 ranks show what those of a stencil are."""
+    asked = np.array([[16.0], [96.0]])
+    for once in (False, True):
+        done = [1e3 * (met(p, 3) if once else p - 1) for p in ranks]
+        points = np.array(ranks, dtype=float)[:, None]
+        said = fit_series(Series(("ranks",), points, 500.0 + np.array(done)[None, :, None], ("pack",), (name,)))
+        answer = said.predict(asked)
+        true = 500 + 1e3 * np.array([met(int(p), 3) if once else p - 1 for p in asked[:, 0]])
+        assert (answer.lower[0] <= true * (1 + 1e-9)).all()
+        assert (true <= answer.upper[0] * (1 + 1e-9)).all()
+        if ranks[-1] > 27:
+            assert answer.value[0] == pytest.approx(true)
+
+
+@pytest.mark.parametrize("ranks", [(1, 3, 9, 27), (1, 5, 25), (6, 12, 24, 48), (1, 2, 3, 5, 7)])
+def test_messages_to_all_others_at_any_numbers_of_ranks(ranks: Sequence[int]) -> None:
+    """A grid of prime numbers of ranks is a row, and blocks dealt out in turn meet all others there."""
+    laws = counted(ranks, lambda p: p - 1.0)
+    assert laws.formula(0).startswith("1 * (ranks - 1)")
+    assert laws.predict(np.array([[16.0]])).value[0] == pytest.approx([15])
+    assert laws.predict(np.array([[16.0]])).lower[0, 0] > 1
 
 
 @pytest.mark.parametrize("periodic", [True, False])

@@ -1,0 +1,102 @@
+"""What traces show of the messages of kernels, and the sums of terms of the ranks that this leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import field
+
+import numpy as np
+
+from ranksight.core.arrays import Array, Mask
+from ranksight.core.records import dataclass
+from ranksight.model import priors
+from ranksight.model.structure.ranksums import NEARLY
+from ranksight.model.structure.rankterms import RANK_TERMS, RING_FACE, sums
+from ranksight.model.structure.sumkinds import (
+    fewest_partners,
+    grouped,
+    limits,
+    of_sides,
+    one_kind,
+    partner_counts,
+    shown_groups,
+    turned,
+)
+
+CALLS = frozenset({"visits", "peers"})
+"""Metrics that go by the ranks as messages do: how often each partner is met, and how many there are."""
+NEAR = 0.05
+"""Share of its partners that a rank may have none of, as where a message is empty."""
+
+
+@dataclass(frozen=True)
+class Called:
+    """What traces show of the messages of kernels, or of their operations."""
+
+    together: frozenset[str] = frozenset()  # those all of whose messages are operations of all ranks
+    ranks: int = 1  # the most ranks of a run whose partners are known
+    partners: Mapping[str, float] = field(default_factory=dict)  # mean number of ranks that a rank sends to there
+    along: Mapping[str, frozenset[str]] = field(default_factory=dict)  # the sides of a grid of those that send by some
+    groups: Mapping[str, int] = field(default_factory=dict)  # ranks of the groups that communicators show
+    lines: Mapping[str, frozenset[str]] = field(default_factory=dict)  # sides of a grid that communicators lie along
+
+    def placed(self, kernel: str) -> bool:
+        """Whether the sides of a grid, or the groups, that a kernel sends along are known."""
+        return kernel in self.along or kernel in self.lines or kernel in self.groups
+
+    def to_all(self, kernel: str) -> bool:
+        """Whether all others may be the partners of a rank of a kernel, and no operation of all ranks makes them so."""
+        fewest = (1 - NEAR) * (self.ranks - 1)
+        return kernel not in self.together and self.partners.get(kernel, np.inf) >= fewest
+
+
+def on_same_sides(cost: Array, keys: Sequence[tuple[str, str]], called: Called, most: int = 1) -> tuple[Array, Mask]:
+    """Costs (s, h) of the sums with what is known of the sides that series may go by, and which of them (s, h) these
+    leave, where communicators show them.
+
+    No messages go to more neighbours than a rank has partners. That partners become no more shows in runs of up to
+    `most` ranks, more than these partners, and is nothing that operations of all ranks do. What is sent within or
+    between groups of ranks goes by these, where a sum of them meets it. Groups without a communicator of their own, as
+    where the first rank of each node does what the others do not, are rivals by a single term, where runs of up to
+    `most` ranks have several.
+
+    Bytes go by the sides of the process grid along which the kernel's messages go: faces of a plane are the same at 2,
+    4 and 8 ranks, and no constant. They go by none where these are collective operations of all ranks. Messages and
+    bytes of a kernel that sends along some sides of a grid alone go by these. So does, where a sum meets it, what is
+    sent in communicators that have as many ranks as a side.
+    """
+    terms, every = list(RANK_TERMS.values()), sums()
+    sides = [{terms[term].sides for term in one} - {""} for one in every]
+    adjusted, offered = cost.copy(), np.ones(cost.shape, dtype=bool)
+    fewest = fewest_partners(called.ranks)
+    needed = np.array([max(fewest[term] for term in one) for one in every])
+    for row, (kernel, name) in enumerate(keys):
+        adjusted[row, needed > (1 + NEAR) * called.partners.get(kernel, np.inf)] = np.inf
+        adjusted[row, (limits() >= most - 1) | ((limits() > 0) & (kernel in called.together))] = np.inf
+        of_groups = grouped()
+        if kernel in called.groups:
+            adjusted[row, of_groups & ~grouped(called.groups[kernel])] = np.inf
+            if np.isfinite(adjusted[row, of_groups]).any():
+                offered[row] = of_groups
+        else:
+            shown = shown_groups(most) & (kernel not in called.together)
+            # How many ranks a group has is one more number that meets the counts.
+            adjusted[row, of_groups] += np.where(shown, priors.RANK_SUMS["term"], np.inf)[of_groups]
+        if kernel not in called.along:
+            adjusted[row, of_sides((RING_FACE,))[1] | turned()] = np.inf
+        if kernel in called.together:
+            adjusted[row, [bool(each) for each in sides]] = np.inf
+        elif along := called.along.get(kernel):
+            lines = np.array([bool(each) and each <= along for each in sides])
+            adjusted[row, ~(lines & (partner_counts() if name != "bytes_sent" else one_kind()))] = np.inf
+        elif along := called.lines.get(kernel):
+            lines = np.array([bool(each) and each <= along for each in sides])
+            if np.isfinite(adjusted[row, lines]).any():
+                offered[row] = lines
+        elif name == "bytes_sent" and (kernel, "messages") in keys:
+            calls = cost[keys.index((kernel, "messages"))]
+            near = np.flatnonzero(calls <= calls.min() + NEARLY) if np.isfinite(calls.min()) else ()
+            shared = set().union(*(sides[h] for h in near)) if all(sides[h] for h in near) else set()
+            foreign = np.array([bool(shared) and not (each and each <= shared) for each in sides])
+            adjusted[row] -= np.log(priors.FOREIGN_GRID) * foreign
+    return adjusted - np.log(priors.FOREIGN_GRID) * ~offered, offered
