@@ -25,7 +25,8 @@ from ranksight.model.energy.metered import (
     metric_of,
     stated_number,
 )
-from ranksight.model.energy.power import PowerLaw, fit_law
+from ranksight.model.energy.agreeing import fit_law
+from ranksight.model.energy.power import PowerLaw
 from ranksight.model.plaindata import Stored
 from ranksight.model.series.computation import PROGRAM, cores
 
@@ -227,9 +228,13 @@ def fit_energy(
             notes += windows.notes
             continue
         law, left_out = fit_law(windows, component)
+        notes += [*windows.notes, *left_out]
+        if law is None:
+            if component == "package":
+                return Energy((), 0, 0, 0, True, None, 0.0, 0, tuple(notes))
+            continue
         laws.append(law)
         profile = Profile.of(windows) if profile is None else profile
-        notes += [*windows.notes, *left_out]
         if len(windows.joules) > len(set(windows.runs)) or (windows.places > 1).any():
             each = max(each, float((windows.cores / windows.places).max()))
     if profile is None and not notes:
