@@ -216,7 +216,7 @@ def _metrics(model: Learned, metrics: Sequence[str] | None) -> tuple[str, ...]:
     metered = model.metered
     wanted = (*dict.fromkeys(model.fitted.metrics), *metered) if metrics is None else tuple(metrics)
     law = model.energy
-    if law is not None and not metered and "energy" in {name.partition("_")[0] for name in wanted}:
+    if law is not None and law.notes and not metered and "energy" in {name.partition("_")[0] for name in wanted}:
         raise InputError(f"energy is not predicted: {'; '.join(law.notes)}", "measure these runs again")
     known("metric", wanted, (*model.fitted.metrics, *metered))
     return wanted if law is None else law.wanted(wanted)

@@ -166,10 +166,10 @@ def _notes(rows: Metered, component: str, account: _Account, clear: Mask) -> lis
         (~wrapped & ~clear & more, "is more than that of the other runs: left out, another job was on the node"),
         (~wrapped & ~clear & ~more, "is less than that of the other runs: left out"),
     ):
-        named = [
-            f"{rows.runs[at]} ({watts[at]:.3g} W{f', with them {whole[at]:.3g} W' if wrapped[at] and clear[at] else ''})"
-            for at in np.flatnonzero(mask)
-        ]
+        named = []
+        for at in np.flatnonzero(mask):
+            corrected = f", with them {whole[at]:.3g} W" if wrapped[at] and clear[at] else ""
+            named.append(f"{rows.runs[at]} ({watts[at]:.3g} W{corrected})")
         if named:
             texts.append(f"power of the {component} in {counted(len(named), 'run')}, {some_of(named)}, {why}")
     return texts

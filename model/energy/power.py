@@ -95,6 +95,17 @@ class PowerLaw(Stored):
         known = dict(zip(self.terms, self.coefficients.tolist(), strict=True))
         return float(known.get(name, known[AWAKE]))
 
+    @property
+    def idle(self) -> tuple[float, float]:
+        """Watts of a place where nothing runs, and their standard deviation: those of a halted package, as a share of
+        one that is awake where the runs have none; memory takes what it does without traffic."""
+        awake = self.coefficient(AWAKE)
+        if HALTED in self.terms or self.component == "dram":
+            at = self.terms.index(HALTED if HALTED in self.terms else AWAKE)
+            return float(self.coefficients[at]), float(np.sqrt(self.covariance[at, at]))
+        share, width = priors.HALTED_POWER
+        return share * awake, width * awake / priors.POWER_SHARES["base"][0]
+
     def formula(self) -> str:
         """The law for people: ``92.4 W a package + 1.52 W ...``."""
         place = "node" if self.component in OF_NODES else "package"

@@ -6,7 +6,8 @@ g is the part of the energy that grows with the time, v what the power is uncert
 longer moves as many bytes as before.
 
 Packages, memory and nodes are predicted apart; energy and power without a component are of packages and memory
-together, or of whole nodes where these were metered.
+together, or of whole nodes where these were metered. Packages that a job holds without a rank on them, which no meter
+recorded, are in these with their idle power.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ from ranksight.model.quantity import TAIL
 from ranksight.model.series.computation import cores
 from ranksight.model.uncertainty.forecast import NO_DATA, OK, Forecast, judged_by_width
 
+IDLE = "idle"
+"""The component of packages, and their memory, that a job holds and no rank is on."""
 LATEST = 2.0
 """Seconds from the first rank's start to the last's over the mean that a rank waits: ranks are started one after
 another."""
@@ -115,7 +118,21 @@ def parts(
             np.sqrt(variance + waits**2 + (fixed * lasting.of_time) ** 2),
             np.sqrt(variance + ((1 - fixed) * lasting.of_time) ** 2),
         )
-    return by_component
+    return by_component | _idle(energy, points, model.parameters, lasting)
+
+
+def _idle(energy: Energy, points: Array, parameters: Sequence[str], lasting: _Duration) -> dict[str, Parts]:
+    """The packages, with their memory, that jobs at `points` (k, m) hold without a rank; nothing where there are none.
+
+    P = (packages held - packages with a rank) (p_halted + p_memory)
+    """
+    empty = energy.empty(points, parameters)
+    if not (empty > 0).any():
+        return {}
+    each, doubt = energy.idle
+    watts = empty * each
+    of_power = np.where(empty > 0, doubt / each, 0.0)
+    return {IDLE: Parts(watts * lasting.time, watts, of_power, np.hypot(of_power, lasting.of_time))}
 
 
 def joules_awake(law: PowerLaw, joules: Array) -> Array:
@@ -200,7 +217,8 @@ def _elsewhere(reason: str, count: int) -> Forecast:
 
 
 def combined(by_component: Mapping[str, Parts]) -> Parts:
-    """Energy of all parts: the job's or its nodes' where they were metered, otherwise packages and memory together."""
+    """Energy of all parts: the job's or its nodes' where they were metered, otherwise of packages and memory together,
+    with those that are held and idle."""
     chosen = next(
         ([by_component[name]] for name in reversed(OF_NODES) if name in by_component), list(by_component.values())
     )

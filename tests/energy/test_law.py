@@ -13,8 +13,8 @@ import pytest
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE, Experiment, Run
 from ranksight.core.reading import READERS
-from ranksight.model.energy.metered import metered
 from ranksight.model.energy.agreeing import fit_law
+from ranksight.model.energy.metered import metered
 from ranksight.model.energy.predicted import parts
 from ranksight.model.fit import fit
 from ranksight.model.fitted_model import Model
@@ -141,6 +141,19 @@ def test_energy_needs_a_time_that_is_predicted(model: Model) -> None:
 def test_a_package_without_a_rank_is_named(model: Model) -> None:
     assert any("without a rank" in note for note in model.predict(ranks=18, metrics="energy").notes)
     assert not any("without a rank" in note for note in model.predict(ranks=72, metrics="energy").notes)
+
+
+def test_a_package_without_a_rank_costs_its_idle_power(model: Model) -> None:
+    """Half of what a package takes awake, where none was seen halted; in the job's energy, not in that of packages with
+    ranks."""
+    assert model.energy is not None
+    for ranks, empty in ((18, 1), (36, 1), (72, 0), (80, 1)):
+        at, times = np.array([[float(ranks)]]), np.array([seconds(ranks)])
+        answers = model.predict_at(at, metrics=["energy", "energy_package"], times=times).answers
+        found = {answer.metric: answer for answer in answers}
+        extra = found["energy"].value - found["energy_package"].value
+        assert extra == pytest.approx(empty * 0.5 * IDLE * seconds(ranks), rel=0.05)
+        assert (found["energy"].upper - found["energy"].lower > 1.2 * (found["energy_package"].upper - found["energy_package"].lower)) == bool(empty)  # fmt: skip
 
 
 def test_a_known_time_replaces_the_predicted_one(model: Model) -> None:

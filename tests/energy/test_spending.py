@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from ranksight.analysis.planning.spending import COST, DELAY, ENERGY, TIME, spending
+from ranksight.analysis.planning.spending import COST, DELAY, ENERGY, TIME, Spending, Spent, spending
 from ranksight.cli.main import main
 from ranksight.core.errors import InputError
 from ranksight.model.energy.prices import Prices
 from ranksight.model.fitted_model import Model
 from ranksight.model.machine.machines import on
+from ranksight.reports.spending import choices, ties
 
 COUNTS = (1, 2, 4, 8, 16, 32)
 
@@ -60,6 +62,26 @@ def test_each_quantity_and_the_best_by_each(model: Model) -> None:
     losses = found.losses()
     assert all(losses[name][name] == 0 for name in best)
     assert losses[TIME][ENERGY] == pytest.approx(energy[-1] / energy.min() - 1, rel=0.1)
+
+
+def test_least_is_what_differs_by_more_than_is_uncertain() -> None:
+    """Three counts of 100 J +- 5 %, 101 J +- 5 % and 150 J +- 5 %: the first two are the same."""
+    spread = np.full(4, 0.05)
+    energy = Spent.of(np.array([101.0, 100.0, 150.0, np.nan]), spread, 0.9)
+    time = Spent.of(np.array([4.0, 3.0, 2.0, 1.0]), spread, 0.9)
+    found = Spending("ranks", np.array([1.0, 2.0, 4.0, 8.0]), {}, {TIME: time, ENERGY: energy}, "", 0.9)
+    assert found.same()[ENERGY].tolist() == [True, True, False, False]
+    assert found.same()[TIME].tolist() == [False, False, False, True]
+    assert choices(found)[1] == ["energy", "2", "x 3", "(least)"]
+    (line,) = ties(found)
+    assert line.startswith("energy is the same at 1, 2 ranks")
+
+
+def test_plan_and_report_list_the_same_counts(folder: Path) -> None:
+    model = str(folder / "m.json")
+    assert main(["report", model, "-q", "--ranks", "64", "-o", str(folder / "s.html")]) == 0
+    table = (folder / "s.html").read_text().split("What a run takes")[1].split("</table>")[0]
+    assert re.findall(r'<th scope="row">(\d+)</th>', table) == [str(n) for n in (*COUNTS, 64)]
 
 
 @pytest.mark.parametrize(
@@ -110,6 +132,39 @@ def test_the_command_lines(folder: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert said["best"]["time"]["ranks"] == 128
     assert main(["report", model, "-q", "--price", "0.02 EUR/core-hour", "-o", str(folder / "r.html")]) == 0
     assert "Energy and cost" in (folder / "r.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("jobs", "nodes"),
+    [
+        (((8, 1, 64), (16, 1, 64), (32, 1, 64), (64, 1, 64)), 2),  # all processors of a node, whatever the ranks
+        (((16, 1, 16), (32, 1, 32), (64, 2, 64), (128, 4, 128)), 4),  # 32 ranks on each of several nodes
+        (((4, 1, 4), (8, 1, 8), (16, 1, 16), (32, 1, 32)), None),  # parts of a node that may have any size
+    ],
+)
+@pytest.mark.parametrize("energy", [False, True])
+def test_nodes_of_a_batch_system_have_a_price(
+    tmp_path: Path, jobs: tuple[tuple[int, int, int], ...], nodes: int | None, energy: bool
+) -> None:
+    rows = [
+        f"{at}.0|{ranks}|{each}|{cpus}|{600 + 36000 // ranks}|COMPLETED|{each * (200 + 4 * ranks) * 100 if energy else 0}"
+        for at, (ranks, each, cpus) in enumerate(jobs)
+    ]
+    (tmp_path / "j.txt").write_text(
+        "\n".join(["JobID|NTasks|NNodes|AllocCPUS|ElapsedRaw|State|ConsumedEnergyRaw", *rows])
+    )
+    assert main(["import", "sacct", str(tmp_path / "j.txt"), "-q", "-o", str(tmp_path / "j.exp")]) == 0
+    assert main(["fit", str(tmp_path / "j.exp"), "-q", "-o", str(tmp_path / "j.json")]) == 0
+    prices = Prices.read(["1 EUR/node-hour"])
+    model, at = Model.load(tmp_path / "j.json"), np.array([[128.0]])
+    if nodes is None:
+        with pytest.raises(InputError, match="nodes of a run"):
+            spending(model, at, prices, 0.9)
+        return
+    found = spending(model, at, prices, 0.9)
+    assert found is not None
+    bill = found.quantities[COST].value[-1] / found.quantities[TIME].value[-1] * 3600
+    assert bill == pytest.approx(nodes)
 
 
 @pytest.mark.parametrize(
