@@ -19,12 +19,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ranksight.core.arrays import Array
+from ranksight.core.arrays import Array, Mask
 from ranksight.model import priors
 from ranksight.model.energy.metered import COUNTS, OF_NODES, Metered, power
 from ranksight.model.plaindata import Stored
 
 HALTED, AWAKE, CORES = "halted", "awake", "cores"
+FEWEST, NEXT = 3, 0.01
+"""Numbers of cores that tell packages from cores, and the logarithm up to which two are one."""
 UNITS: Mapping[str, tuple[float, str]] = {
     HALTED: (1.0, "W"),
     AWAKE: (1.0, "W"),
@@ -77,8 +79,16 @@ class PowerLaw(Stored):
         none at its number of cores, most of it an e-fold from there. All of it where runs differ in more."""
         if not self.by_cores:
             return np.ones(len(cores))
-        distance = np.abs(np.log(cores[:, None] / self.measured)).min(axis=1)
-        return np.asarray(-np.expm1(-2 * distance))
+        return np.asarray(-np.expm1(-2 * self.distance(cores)))
+
+    def distance(self, cores: Array) -> Array:
+        """How far (k,) so many cores are from the nearest that were measured, in logarithms."""
+        return np.asarray(np.abs(np.log(cores[:, None] / self.measured)).min(axis=1))
+
+    def known(self, cores: Array) -> Mask:
+        """Whether (k,) the power of so many cores is known: that of others than those measured only from three numbers
+        of cores on, as less do not tell what a package takes by itself from what its cores take."""
+        return np.asarray((len(self.measured) >= FEWEST) | (self.distance(cores) < NEXT))
 
     def beyond(self, cores: Array) -> Array:
         """Relative standard deviation (k,) of the power that the law gives at so many cores.

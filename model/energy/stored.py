@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ranksight.core.arrays import Array, ratio
+from ranksight.core.arrays import Array, Mask, ratio
 from ranksight.core.meaning import METERED
 from ranksight.core.units import in_full
 from ranksight.model import priors
@@ -143,10 +143,34 @@ class Energy(Stored):
     each: float  # cores of a place where no platform is known; 0 where nothing says it
     whole: int = 0  # packages of a node that were metered with a rank or not; 0 where those with a rank alone were
     notes: tuple[str, ...] = ()
+    machine: str = ""  # the other machine that the meters were on; empty for that of the model's runs
+    others: tuple[Energy, ...] = ()  # what was metered on other machines
+
+    def on(self, machine: str) -> Energy | None:
+        """What was metered on another machine; None where nothing was."""
+        return next((other for other in self.others if other.machine == machine), None)
+
+    def also(self, other: Energy, machine: str) -> Energy:
+        """The same with what was metered on another machine."""
+        rest = tuple(each for each in self.others if each.machine != machine)
+        return replace(self, others=(*rest, replace(other, machine=machine)))
 
     def law(self, component: str) -> PowerLaw | None:
         """The law of a component, where it was metered."""
         return next((law for law in self.laws if law.component == component), None)
+
+    @property
+    def covers(self) -> str:
+        """What 'energy' and 'power' are of."""
+        whole = {"node": "whole nodes", "job": "the job"}
+        named = [text for name, text in whole.items() if self.law(name) is not None]
+        parts = {"package": "packages", "dram": "memory"}
+        return named[-1] if named else " and ".join(text for name, text in parts.items() if self.law(name) is not None)
+
+    def reaches(self, component: str, count: Array) -> Mask:
+        """Whether (k,) the power of so many cores is known, of a component or of all."""
+        laws = [law for law in self.laws if component in ("", law.component)]
+        return np.asarray(np.all([law.known(count) for law in laws], axis=0))
 
     def placed(self, placement: str | None, ranks_per_node: int | None) -> Energy:
         """The same laws with ranks placed in another way."""
@@ -226,6 +250,10 @@ class Energy(Stored):
         return sum(watts for watts, _ in each), float(np.hypot.reduce([doubt for _, doubt in each]))
 
 
+NO_ENERGY = Energy((), 0, 0, 0, True, None, 0.0)
+"""Of runs that no meter was read in."""
+
+
 def fit_energy(
     experiment: Experiment, platform: Platform | None, placement: str = "compact", ranks_per_node: int | None = None
 ) -> Energy | None:
@@ -244,7 +272,7 @@ def fit_energy(
         notes += [*windows.notes, *left_out]
         if law is None:
             if component == "package":
-                return Energy((), 0, 0, 0, True, None, 0.0, 0, tuple(notes))
+                return replace(NO_ENERGY, notes=tuple(notes))
             continue
         laws.append(law)
         profile = Profile.of(windows) if profile is None else profile

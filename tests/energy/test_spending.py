@@ -204,3 +204,25 @@ def test_the_laws_of_power_are_of_the_machine_of_the_runs(
     found = spending(moved, np.array([[16.0]]), Prices.read(["1 EUR/node-hour"]), 0.9)
     assert found is not None
     assert ENERGY not in found.quantities
+
+
+def test_energy_that_was_metered_on_the_other_machine(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Runs there with energy have their own law: one run says what that many cores take, three what others do."""
+    rows = {n: (0.8 * seconds(n), 200 + 3 * n) for n in (4, 8, 16)}
+    home = ["fit", "-q", str(folder / "e.exp"), "--platform", "icelake-8360y", "--platform", "zen4"]
+    asked = ["--on", "zen4", "--ranks", "8,16", "--metric", "energy", "--format", "json"]
+    for name, counts, fine in (("one", (8,), (True, False)), ("three", (4, 8, 16), (True, True))):
+        lines = [f"{n},{rows[n][0]},{rows[n][0] * rows[n][1]}" for n in counts]
+        (tmp_path / f"{name}.csv").write_text("\n".join(["ranks,time,energy", *lines]) + "\n")
+        given = ["--parameter", "ranks", "--metric", "time", "--metric", "energy", "-q"]
+        assert main(["import", "csv", str(tmp_path / f"{name}.csv"), *given, "-o", str(tmp_path / f"{name}.exp")]) == 0
+        path = str(tmp_path / f"{name}.json")
+        assert main([*home, "--also", str(tmp_path / f"{name}.exp"), "-o", path]) == 0
+        capsys.readouterr()
+        main(["predict", path, *asked])
+        found = json.loads(capsys.readouterr().out)["predictions"]
+        assert tuple(each["status"] == "ok" for each in found) == fine
+        assert found[0]["interval"][0] < rows[8][0] * rows[8][1] < found[0]["interval"][1]
+        assert found[0]["value"] == pytest.approx(rows[8][0] * rows[8][1], rel=0.1)
