@@ -147,12 +147,12 @@ def _offers_of(
         raise InputError("the model has no metric 'time'", "fit runs that measured times")
     after = _verdicts(model, points, level)
     machine = model.equation.machine
-    held = np.array([_nodes(dict(zip(model.parameters, x, strict=True)), platform) for x in points.tolist()])
-    energies = _energies(model, points, total, level, held, power)
+    nodes_of = np.array([_nodes(dict(zip(model.parameters, x, strict=True)), platform) for x in points.tolist()])
+    energies = _energies(model, points, total, level, nodes_of, power)
     rows = []
     for at, point in enumerate(points.tolist()):
         configuration = dict(zip(model.parameters, point, strict=True))
-        nodes = int(held[at])
+        nodes = int(nodes_of[at])
         seconds, status = float(total.value[0, at]), int(total.status[0, at])
         hours = nodes * seconds / HOUR
         joules, low, high = (finite(float(value)) for value in energies.values[:, at])

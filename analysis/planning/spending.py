@@ -120,6 +120,7 @@ def spending(model: Model, targets: Array, prices: Prices | None, level: float) 
         total = machine + electricity
         spread = ratio(machine * of_time + electricity * of_energy, total, np.nan)
         spent[COST] = Spent.of(total, spread, level)
+        notes = (*notes, prices.remark) if prices.remark else notes
     others = {name: float(targets[0, k]) for k, name in enumerate(model.parameters) if k != at}
     return Spending(along, counts, others, spent, "" if prices is None else prices.currency, level, notes)
 

@@ -55,7 +55,7 @@ class _Account:
     ranges: Array  # (n,): whole ranges that a window lacks
     residual: Array  # (n,): logarithm of the energy, with the ranges that it lacks, over that of the law
     agrees: Mask  # (n,)
-    known: Mask  # (n,): those that agree of which the law can tell how many ranges they lack
+    known: Mask  # (n,): those that agree, and whose number of ranges is known by the law
     score: float  # logarithm of its probability
 
     @property

@@ -26,7 +26,7 @@ from ranksight.model.plaindata import Stored
 
 HALTED, AWAKE, CORES = "halted", "awake", "cores"
 FEWEST, NEXT = 3, 0.01
-"""Numbers of cores that tell packages from cores, and the logarithm up to which two are one."""
+"""Numbers of cores that separate a package from its cores, and the logarithm up to which two are one."""
 UNITS: Mapping[str, tuple[float, str]] = {
     HALTED: (1.0, "W"),
     AWAKE: (1.0, "W"),
@@ -87,7 +87,7 @@ class PowerLaw(Stored):
 
     def known(self, cores: Array) -> Mask:
         """Whether (k,) the power of so many cores is known: that of others than those measured only from three numbers
-        of cores on, as less do not tell what a package takes by itself from what its cores take."""
+        of cores on, as fewer do not separate what a package takes from what its cores take."""
         return np.asarray((len(self.measured) >= FEWEST) | (self.distance(cores) < NEXT))
 
     def beyond(self, cores: Array) -> Array:

@@ -60,8 +60,8 @@ class _Duration:
 def usable(model: Learned) -> Energy | None:
     """The laws of power of a model; None where no meter can be used, or none was on the machine that is asked for."""
     machine = model.equation.machine
-    here = model.energy is not None and model.energy.machine == (machine.name if machine else "")
-    return model.energy if here and model.metered else None
+    named = machine.name if machine else ""
+    return model.energy if model.metered and model.energy is not None and model.energy.machine == named else None
 
 
 def parts(

@@ -240,8 +240,8 @@ class Energy(Stored):
         """Packages (k,) that jobs at `points` (k, m) hold without a rank, and that no meter recorded."""
         if self.whole or not self.cores or self.law("package") is None or any(map(self.law, OF_NODES)):
             return np.zeros(len(points))
-        held = self.nodes(points, parameters) * self.packages
-        return np.asarray(np.maximum(held - self.places("package", points, parameters), 0.0))
+        packages = self.nodes(points, parameters) * self.packages
+        return np.asarray(np.maximum(packages - self.places("package", points, parameters), 0.0))
 
     @property
     def idle(self) -> tuple[float, float]:

@@ -64,6 +64,31 @@ def test_each_quantity_and_the_best_by_each(model: Model) -> None:
     assert losses[TIME][ENERGY] == pytest.approx(energy[-1] / energy.min() - 1, rel=0.1)
 
 
+def test_a_price_of_one_machine_replaces_that_of_all() -> None:
+    common = Prices.read(["1 EUR/node-hour", "0.3 EUR/kWh"])
+    assert Prices.read(["2 EUR/node-hour"], others=common) == Prices("EUR", node_hour=2.0, kwh=0.3)
+    assert Prices.read([], others=common) == common
+    with pytest.raises(InputError, match=r"in \$ and EUR"):
+        Prices.read(["2 $/node-hour"], others=common)
+
+
+def test_machine_time_that_is_charged_twice_is_named(model: Model) -> None:
+    at = np.array([[64.0]])
+    for texts, said in ((["1 EUR/node-hour", "0.02 EUR/core-hour"], True), (["0.02 EUR/core-hour"], False)):
+        prices = Prices.read(texts)
+        assert prices is not None
+        assert bool(prices.remark) == said
+    found = spending(model, at, Prices.read(["0.02 EUR/core-hour", "0.3 EUR/kWh"]), 0.9)
+    assert found is not None
+    assert not any("both" in note for note in found.notes)
+
+
+def test_a_stated_time_far_from_the_predicted_one_is_named(model: Model) -> None:
+    for seconds_stated, said in ((20.0, True), (seconds(64), False), (1200.0, True)):
+        found = model.predict_at(np.array([[64.0]]), metrics=["power"], times=np.array([seconds_stated]))
+        assert any("is outside of" in note for note in found.notes) == said
+
+
 def test_least_is_what_differs_by_more_than_is_uncertain() -> None:
     """Three counts of 100 J +- 5 %, 101 J +- 5 % and 150 J +- 5 %: the first two are the same."""
     spread = np.full(4, 0.05)
@@ -200,6 +225,14 @@ def test_the_laws_of_power_are_of_the_machine_of_the_runs(
     machines = {each["machine"]: each["energy"] for each in json.loads(capsys.readouterr().out)["machines"]}
     assert machines["grace"] is None
     assert machines["icelake-8360y"] == pytest.approx(watts(16) * seconds(16), rel=0.03)
+    stated = ["compare", path, "--on", "icelake-8360y,grace", "--ranks", "16", "--power", "grace=500"]
+    assert main([*stated, "--price", "0.3 EUR/kWh", "--price", "grace=0.2 EUR/kWh"]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "grace: energy is of whole nodes at 500 W, as stated" in shown
+    assert "icelake-8360y: energy is of the job, by the law of power" in shown
+    assert "energies of different things do not compare" in shown
+    assert main([*stated, "--power", "icelake-8360y=700"]) == 0
+    assert "700 W, as stated; meters there say" in " ".join(capsys.readouterr().out.split())
     moved = on(Model.load(path), "grace")
     found = spending(moved, np.array([[16.0]]), Prices.read(["1 EUR/node-hour"]), 0.9)
     assert found is not None
