@@ -223,7 +223,7 @@ def chosen(title: str, name: str, found: Mapping[int, Reading], platform: str, m
     counts = sorted(found)
     assert model.energy is not None
     said = parts(model.energy, model, np.array(counts, dtype=np.float64)[:, None])
-    total = np.sum([each.joules for each in said.values()], axis=0)
+    total = np.sum([said[c].joules for c in COMPONENTS], axis=0)
     truth = np.array([sum(measured(found[ranks])[c] for c in COMPONENTS) for ranks in counts])
     picked = int(np.argmin(total))
     return [

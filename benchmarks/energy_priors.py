@@ -25,8 +25,9 @@ from benchmarks.table import markdown
 from ranksight.core.arrays import Array
 from ranksight.core.reading import Reading
 from ranksight.model import priors
+from ranksight.model.energy.agreeing import fit_law
 from ranksight.model.energy.metered import COUNTS, Metered, metered
-from ranksight.model.energy.power import amounts_of, fit_law
+from ranksight.model.energy.power import amounts_of
 from ranksight.model.energy.stored import Profile
 from ranksight.platforms import load
 

@@ -99,7 +99,9 @@ def _stated(what: str, given: list[str]) -> dict[str, float]:
 
 
 def _priced(stated: list[str], machines: list[str]) -> dict[str, Prices]:
-    """Prices by platform; several of one platform add up, and one without a platform is that of all."""
+    """Prices by platform; several of one platform add up, and one without a platform is that of all that have no other
+    price of the same thing."""
+    from ranksight.cli._saying import warn
     from ranksight.model.energy.prices import Prices
     from ranksight.platforms import load
 
@@ -113,5 +115,9 @@ def _priced(stated: list[str], machines: list[str]) -> dict[str, Prices]:
             )
         if equals:
             texts.setdefault(name, []).append(price)
-    prices = {name: Prices.read([*each, *common], f"--price {name}") for name, each in texts.items()}
-    return {name: each for name, each in prices.items() if each is not None}
+    others = Prices.read(common, "--price")
+    prices = {name: Prices.read(each, f"--price {name}", others) for name, each in texts.items()}
+    priced = {name: each for name, each in prices.items() if each is not None}
+    for text in dict.fromkeys(each.remark for each in priced.values()):
+        warn(text)
+    return priced

@@ -100,7 +100,7 @@ def _anchored(model: Model, elsewhere: list[tuple[Path, str]], args: argparse.Na
     if not elsewhere:
         return model
     from ranksight.core.experiment import read
-    from ranksight.model.machine.anchor import times_there, with_runs
+    from ranksight.model.machine.anchor import times_there, with_energy, with_runs
     from ranksight.model.machine.mixed import runs_on
     from ranksight.platforms import load
 
@@ -108,6 +108,7 @@ def _anchored(model: Model, elsewhere: list[tuple[Path, str]], args: argparse.Na
         platform, experiment = load(name), read(path)
         experiment = runs_on(experiment, platform) if path == args.experiment else experiment
         model = with_runs(model, times_there(model, experiment, _over_ranks(args.ranks_reduce)), platform)
+        model = with_energy(model, experiment, platform)
     return model
 
 

@@ -19,14 +19,14 @@ from ranksight.core.experiment import WHOLE
 from ranksight.core.html import drawn, table
 from ranksight.core.metrics import metric
 from ranksight.core.records import dataclass
-from ranksight.core.units import counted, finite, in_full, whole
+from ranksight.core.units import counted, finite, in_full, in_words, whole
 from ranksight.model.answers import Answer, Answers, evidence_of_series, evidence_of_sum
 from ranksight.model.application.breakdown import Breakdown, EquationTerms, Refined
 from ranksight.model.energy import predicted as energy
 from ranksight.model.notes import notes
 from ranksight.model.predicting import Learned
 from ranksight.model.questions import known
-from ranksight.model.uncertainty.forecast import NO_ROWS, Forecast
+from ranksight.model.uncertainty.forecast import NO_ROWS, OK, Forecast
 from ranksight.model.uncertainty.rows import join, rows_of
 
 if TYPE_CHECKING:
@@ -200,8 +200,24 @@ def answer(
     shown = chosen if "time" in wanted else ()
     terms = EquationTerms(model.parameters, points, refined.terms.at(level), others, shown)
     texts = notes(model, points, with_energy=not set(wanted).isdisjoint(model.metered))
+    texts = texts if times is None else (*texts, *_far(model, points, level, times))
     prediction = Prediction(model.application, model.parameters, answers, terms, texts)
     return _with_parts(prediction, model, broken[0].at(level)) if broken else prediction
+
+
+def _far(model: Learned, points: Array, level: float, times: Array) -> list[str]:
+    """That `times` (k,) which are stated are outside of the intervals of those predicted at `points` (k, m)."""
+    predicted = model.programs(points, ["time"], level).get("time")
+    if predicted is None:
+        return []
+    low, high = predicted.lower[0], predicted.upper[0]
+    rows = np.flatnonzero((predicted.status[0] == OK) & ((times < low) | (times > high)))
+    where = [in_words(dict(zip(model.parameters, point, strict=True))) for point in points[rows].tolist()]
+    return [
+        f"{place}: the stated time of {times[at]:.3g} s is outside of the {low[at]:.3g} s to {high[at]:.3g} s that are "
+        "predicted, and the power is that of the stated time"
+        for place, at in zip(where, rows.tolist(), strict=True)
+    ]
 
 
 def _with_parts(prediction: Prediction, model: Learned, broken: Breakdown) -> Prediction:
@@ -217,7 +233,7 @@ def _metrics(model: Learned, metrics: Sequence[str] | None) -> tuple[str, ...]:
     metered = model.metered
     wanted = (*dict.fromkeys(model.fitted.metrics), *metered) if metrics is None else tuple(metrics)
     law = model.energy
-    if law is not None and not metered and "energy" in {name.partition("_")[0] for name in wanted}:
+    if law is not None and law.notes and not metered and "energy" in {name.partition("_")[0] for name in wanted}:
         raise InputError(f"energy is not predicted: {'; '.join(law.notes)}", "measure these runs again")
     known("metric", wanted, (*model.fitted.metrics, *metered))
     return wanted if law is None else law.wanted(wanted)

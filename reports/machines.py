@@ -37,9 +37,18 @@ def blocks(found: Sequence[Offer]) -> list[Block]:
             Table(columns, _cells(mine), 2),
         ]
         shown += [Text(f"{each.machine}: insufficient: {each.reason}", 2) for each in mine if each.status != "ok"]
+    shown += [Text(text, 0) for text in _energies(found)]
     first = {each.machine: each for each in found}
     shown += [Text(f"{name}: {text}", 0) for name, each in first.items() for text in each.assumed]
     return shown
+
+
+def _energies(found: Sequence[Offer]) -> list[str]:
+    """What the energies of the machines are of, and that those of different things do not compare."""
+    first = {each.machine: each for each in found if each.energy_of}
+    kinds = {each.energy_of.partition(",")[0].partition(" at ")[0] for each in first.values()}
+    mixed = ["energies of different things do not compare, nor do their costs"] if len(kinds) > 1 else []
+    return [*(f"{name}: energy is of {each.energy_of}" for name, each in first.items()), *mixed]
 
 
 def rows(found: Sequence[Offer]) -> tuple[list[str], list[list[object]]]:
@@ -64,13 +73,21 @@ def page(application: str, found: Sequence[Offer]) -> str:
         title = f"{application}: {in_words({name: whole(value) for name, value in mine[0].configuration.items()})}"
         parts.append(table(title, _heads(found), _cells(mine)))
     first = {each.machine: each for each in found}
+    energies = "".join(f"<p>{escape(text)}.</p>" for text in _energies(found))
     assumed = "".join(f"<li>{escape(f'{name}: {text}')}</li>" for name, each in first.items() for text in each.assumed)
     style = "body{font-family:sans-serif;max-width:70em;margin:2em auto}td,th{padding:.2em .8em;text-align:left}"
     head = f"<meta charset='utf-8'><title>{escape(application)}: which machine</title><style>{style}</style>"
     return (
-        f"<!doctype html><html lang='en'><head>{head}</head><body><h1>Which machine</h1>{''.join(parts)}"
+        f"<!doctype html><html lang='en'><head>{head}</head><body><h1>Which machine</h1>{''.join(parts)}{energies}"
         f"<h2>Assumed</h2><ul>{assumed}</ul></body></html>\n"
     )
+
+
+def _joules(offer: Offer) -> str:
+    """Energy with its interval."""
+    assert offer.energy is not None
+    ends = [] if offer.energy_interval is None else [format_si(end, "J") for end in offer.energy_interval]
+    return f"{format_si(offer.energy, 'J')}{f' ({ends[0]} .. {ends[1]})' if ends else ''}"
 
 
 def _places(found: Sequence[Offer]) -> list[tuple[float, ...]]:
@@ -91,7 +108,7 @@ def _cells(found: Sequence[Offer]) -> list[list[str]]:
                 f"{seconds.format(each.lower)} .. {seconds.format(each.upper)}" if known else "",
                 str(each.nodes),
                 f"{each.node_hours:.3g}" if known else "",
-                "" if each.energy is None or not known else format_si(each.energy, "J"),
+                "" if each.energy is None or not known else _joules(each),
                 "" if each.cost is None or not known else f"{each.cost:.3g}",
                 ", ".join(each.changed),
             ]

@@ -9,7 +9,7 @@ import numpy as np
 from ranksight.analysis.planning.spending import COST, DELAY, ENERGY, TIME, Spending
 from ranksight.core.arrays import Array
 from ranksight.core.metrics import metric
-from ranksight.core.units import finite, format_alike, format_factor, in_full, in_words, whole
+from ranksight.core.units import finite, format_alike, format_factor, in_full, in_words, some_of, whole
 from ranksight.reports.plans import percent
 from ranksight.reports.terminal import Block, Column, Table, Text
 
@@ -40,15 +40,32 @@ def cells(found: Spending) -> tuple[list[str], list[list[str]]]:
 
 
 def choices(found: Spending) -> list[list[str]]:
-    """A row a quantity: the best rank count by it, and what is lost of each of the others there."""
-    losses = found.losses()
+    """A row a quantity: the best rank count by it, and what is lost of each of the others there; in brackets where that
+    is within what the difference is uncertain by."""
+    losses, same = found.losses(), found.same()
     return [
         [
             NAMES[by],
             in_full(float(found.counts[at])),
-            *(_more(losses[by][of]) if of != by else "least" for of in losses),
+            *(_cell(losses[by][of], of == by, bool(same[of][at]), int(same[of].sum())) for of in losses),
         ]
         for by, at in found.best().items()
+    ]
+
+
+def _cell(part: float, best: bool, same: bool, count: int) -> str:
+    if best:
+        return "least" if count == 1 else "(least)"
+    return f"({_more(part)})" if same else _more(part)
+
+
+def ties(found: Spending) -> list[str]:
+    """Which counts cannot be told apart by each quantity, in sentences."""
+    return [
+        f"{NAMES[name]} is the same at {some_of([in_full(x) for x in found.counts[mask].tolist()], 12)} {found.along} "
+        "within what their difference is uncertain by: (least)"
+        for name, mask in found.same().items()
+        if np.count_nonzero(mask) > 1
     ]
 
 
@@ -69,12 +86,13 @@ def blocks(found: Spending) -> list[Block]:
     if len(best) > 1:
         said += ["", Text(f"best number of {found.along}, and what is lost of the others there", style="bold")]
         said.append(Table(["least:word", found.along, *(NAMES[name] for name in best)], choices(found), 2))
-    return [*said, *(Text(f"note: {text}", 0, 4) for text in found.notes)]
+    return [*said, *(Text(f"note: {text}", 0, 4) for text in (*ties(found), *found.notes))]
 
 
 def to_dict(found: Spending) -> dict[str, Any]:
-    """Plain data: a row a rank count, and the best by each quantity with the losses, in parts."""
-    best = found.best()
+    """Plain data: a row a rank count, and the best by each quantity with the losses, in parts, and the counts that are
+    the same as far as is known."""
+    best, same = found.best(), found.same()
     return {
         "along": found.along,
         "held": {name: whole(value) for name, value in found.held.items()},
@@ -94,7 +112,11 @@ def to_dict(found: Spending) -> dict[str, Any]:
             for at, count in enumerate(found.counts.tolist())
         ],
         "best": {
-            name: {found.along: whole(float(found.counts[at])), "lost": found.losses()[name]}
+            name: {
+                found.along: whole(float(found.counts[at])),
+                "lost": found.losses()[name],
+                "same": [whole(count) for count in found.counts[same[name]].tolist()],
+            }
             for name, at in best.items()
         },
         "notes": list(found.notes),

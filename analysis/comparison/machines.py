@@ -10,11 +10,12 @@ import numpy as np
 
 from ranksight.analysis.diagnosis.ceilings import Ceilings
 from ranksight.analysis.diagnosis.diagnosing import diagnose
-from ranksight.analysis.planning.spending import charged
+from ranksight.core import special
 from ranksight.core.arrays import Array
 from ranksight.core.errors import InputError, RanksightError
 from ranksight.core.records import dataclass
-from ranksight.core.units import HOUR, finite
+from ranksight.core.units import HOUR, finite, format_si
+from ranksight.model.energy.predicted import combined, parts, usable
 from ranksight.model.energy.prices import JOULES, Prices
 from ranksight.model.fitted_model import Model
 from ranksight.model.machine import machines as other
@@ -54,7 +55,9 @@ class Offer:
     reason: str
     nodes: int
     node_hours: float
-    energy: float | None  # J, of all nodes at the stated power, or as metered on the machine of the runs
+    energy: float | None  # J, of all nodes at the stated power, or by the law of power of runs on the machine
+    energy_interval: tuple[float, float] | None
+    energy_of: str  # whether energy is of whole nodes at a stated power, or of what meters recorded
     cost: float | None  # of the machine's hours and of the energy at the stated prices
     currency: str
     changed: tuple[str, ...]  # kernels with another verdict than on the machine of the runs
@@ -75,6 +78,8 @@ class Offer:
             "nodes": self.nodes,
             "node_hours": finite(self.node_hours),
             "energy": self.energy,
+            "energy_interval": None if self.energy_interval is None else list(self.energy_interval),
+            "energy_of": self.energy_of,
             "cost": self.cost,
             "currency": self.currency,
             "changed": list(self.changed),
@@ -143,16 +148,15 @@ def _offers_of(
         raise InputError("the model has no metric 'time'", "fit runs that measured times")
     after = _verdicts(model, points, level)
     machine = model.equation.machine
-    metered = {} if machine else charged(model, points, total.value[0], total.spread[0], None)
+    nodes_of = np.array([_nodes(dict(zip(model.parameters, x, strict=True)), platform) for x in points.tolist()])
+    energies = _energies(model, points, total, level, nodes_of, power)
     rows = []
     for at, point in enumerate(points.tolist()):
         configuration = dict(zip(model.parameters, point, strict=True))
-        nodes = _nodes(configuration, platform)
+        nodes = int(nodes_of[at])
         seconds, status = float(total.value[0, at]), int(total.status[0, at])
         hours = nodes * seconds / HOUR
-        joules = None if power is None else power * hours * HOUR
-        if joules is None and "kWh" in metered:
-            joules = finite(metered["kWh"][at] * JOULES)
+        joules, low, high = (finite(float(value)) for value in energies.values[:, at])
         changed = tuple(
             f"{kernel or 'program'}: {before[at][kernel]} -> {verdict}"
             for kernel, verdict in after[at].items()
@@ -172,6 +176,8 @@ def _offers_of(
                 nodes,
                 hours,
                 joules,
+                None if low is None or high is None else (low, high),
+                energies.of if joules is not None else "",
                 None if price is None else _cost(price, platform, configuration, seconds, nodes, joules),
                 "" if price is None else price.currency,
                 changed,
@@ -179,6 +185,30 @@ def _offers_of(
             )
         )
     return rows
+
+
+@dataclass(frozen=True)
+class _Energies:
+    """Joules of runs with the ends of their intervals (3, k), NaN where not known, and what they are of."""
+
+    values: Array
+    of: str
+
+
+def _energies(
+    model: Model, points: Array, total: forecast.Forecast, level: float, nodes: Array, power: float | None
+) -> _Energies:
+    """Energy at `points` (k, m): of `nodes` (k,) at the `power` of each where it is stated, or by the law of power."""
+    times, metered = np.array([total.value[0], total.lower[0], total.upper[0]]), np.full((3, len(points)), np.nan)
+    of = ""
+    if (energy := usable(model)) is not None:
+        each = combined(parts(energy, model, points, predicted=(total.value[0], total.spread[0])))
+        factor = np.exp(float(special.ndtri((1 + level) / 2)) * each.of_energy)
+        metered, of = np.array([each.joules, each.joules / factor, each.joules * factor]), energy.covers
+    if power is None:
+        return _Energies(metered, f"{of}, by the law of power" if of else "")
+    instead = f"; meters there say {format_si(metered[0, 0], 'J')} of {of}" if of else ""
+    return _Energies(power * nodes * times, f"whole nodes at {power:g} W, as stated{instead}")
 
 
 def _cost(

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from ranksight.core import special
-from ranksight.core.arrays import Array, ratio
+from ranksight.core.arrays import Array, Mask, ratio
 from ranksight.core.errors import InputError
 from ranksight.core.records import dataclass
 from ranksight.model.energy.predicted import combined, parts, usable
@@ -26,13 +26,25 @@ class Spent:
     value: Array
     lower: Array
     upper: Array
+    spread: Array  # standard deviation of the logarithm
 
     @classmethod
     def of(cls, value: Array, spread: Array, level: float) -> Spent:
         """A quantity with the standard deviation of its logarithm; what spans too much is not predicted."""
         factor = np.exp(float(special.ndtri((1 + level) / 2)) * spread)
         value = np.where(factor**2 <= WIDEST, value, np.nan)
-        return cls(value, value / factor, value * factor)
+        return cls(value, value / factor, value * factor, spread)
+
+    def same(self, level: float) -> Mask:
+        """Where (k,) the value is the least as far as is known: not above it by more than the difference of the two is
+        uncertain by, as of two that err apart. Nowhere where nothing is predicted."""
+        if not np.isfinite(self.value).any():
+            return np.zeros(len(self.value), dtype=np.bool_)
+        at = int(np.nanargmin(self.value))
+        half_width = float(special.ndtri((1 + level) / 2)) * np.hypot(self.spread, self.spread[at])
+        same = np.log(self.value / self.value[at]) <= half_width
+        same[at] = True
+        return np.asarray(same)
 
 
 @dataclass(frozen=True)
@@ -54,6 +66,10 @@ class Spending:
             for name, each in self.quantities.items()
             if np.isfinite(each.value).any()
         }
+
+    def same(self) -> dict[str, Mask]:
+        """Of each quantity the counts (k,) at which it is the least as far as is known."""
+        return {name: self.quantities[name].same(self.level) for name in self.best()}
 
     def losses(self) -> dict[str, dict[str, float]]:
         """For the best count by each quantity, how much more it takes of every other than that one's best, in parts."""
@@ -88,7 +104,7 @@ def spending(model: Model, targets: Array, prices: Prices | None, level: float) 
     times = model.programs(points, ["time"], level)["time"]
     of_time = times.spread[0]
     time = np.where(times.status[0] == 0, times.value[0], np.nan)
-    spent = {TIME: Spent(time, times.lower[0], times.upper[0])}
+    spent = {TIME: Spent(time, times.lower[0], times.upper[0], of_time)}
     joules, of_energy = np.zeros(len(counts)), np.zeros(len(counts))
     notes: tuple[str, ...] = ()
     if energy is not None:
@@ -104,6 +120,7 @@ def spending(model: Model, targets: Array, prices: Prices | None, level: float) 
         total = machine + electricity
         spread = ratio(machine * of_time + electricity * of_energy, total, np.nan)
         spent[COST] = Spent.of(total, spread, level)
+        notes = (*notes, prices.remark) if prices.remark else notes
     others = {name: float(targets[0, k]) for k, name in enumerate(model.parameters) if k != at}
     return Spending(along, counts, others, spent, "" if prices is None else prices.currency, level, notes)
 
@@ -134,7 +151,8 @@ def _nodes(model: Model, points: Array) -> Array:
     """Nodes (k,) of runs; NaN where nothing says how many ranks a node has."""
     if "nodes" in model.parameters:
         return np.asarray(points[:, list(model.parameters).index("nodes")])
-    if (energy := usable(model)) is not None and (energy.cores or energy.each):
+    energy = None if model.equation.machine else model.energy
+    if energy is not None and (energy.cores or energy.each):
         return energy.nodes(points, model.parameters)
     node = model.equation.node
     if not node:

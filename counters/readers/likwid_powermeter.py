@@ -26,6 +26,11 @@ _RULE = re.compile(r"-{20,}\s*$")
 _RUNTIME = re.compile(r"Runtime: (?P<value>\S{1,30}) s\s*$")
 _DOMAIN = re.compile(r"Domain (?P<name>[A-Z0-9]{1,12}):\s*$")
 _ENERGY = re.compile(r"Energy consumed: (?P<value>\S{1,30}) Joules\s*$")
+_POWER = re.compile(r"Power consumed: (?P<value>\S{1,30}) Watt\s*$")
+SAME = 0.05
+"""Relative difference of the power that is printed from energy over runtime that rounding and reading explain."""
+ROUNDED = 0.02
+"""Watts by which the power that is printed is rounded at most."""
 _METRICS = {"PKG": "energy_package", "DRAM": "energy_dram"}
 """Metrics of domains; PP0 and PP1 are parts of the package, and PLATFORM is seldom the whole node."""
 
@@ -62,8 +67,18 @@ def _read(path: Path, rank: int | None) -> Iterator[Reading]:
                 raise InputError(f"{where}: socket {socket} is metered a second time", "give every run its own file")
             joules[domain][socket] = value
             waiting = ""
+        elif (found := _POWER.match(line)) is not None and socket in joules.get(domain, {}) and seconds:
+            watts, energy = number(where, found["value"], f"the power of {domain}"), joules[domain][socket]
+            if abs(watts * seconds - energy) > SAME * max(watts * seconds, energy) + ROUNDED * seconds:
+                raise InputError(
+                    f"{where}: {energy:g} J of {domain} in {seconds:g} s are not the {watts:g} W of socket {socket}",
+                    "the counter wrapped or was not read: measure this run again",
+                )
     if not seconds or not joules.get("PKG"):
         raise damaged(f"{path} holds no runtime, or no energy of a package")
+    if 0 in joules["PKG"].values():
+        idle = next(each for each, value in joules["PKG"].items() if not value)
+        raise InputError(f"{path}: socket {idle} took 0 J", "no package does: its meter was not read; measure again")
     last = max((at for at, line in enumerate(lines) if line.strip()), default=0)
     if len({frozenset(found) for found in joules.values()}) > 1 or waiting or _RULE.match(lines[last]) is None:
         raise damaged(f"{path} breaks off: not all sockets have the same domains, or the last line is no rule")

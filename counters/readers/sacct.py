@@ -27,6 +27,7 @@ from ranksight.counters.readers._files import Format, damaged, number, read_text
 _RULE = re.compile(r"-{2,}(?: +-{2,})*")
 _STEP = re.compile(r"(?P<job>\d{1,12}(?:_\d{1,9}|_\[[^\]]{1,99}\]|\+\d{1,9})?)(?:\.(?P<step>[\w+]{1,30}))?")
 _SIZE = re.compile(r"(?P<size>\d{1,20}(?:\.\d{1,9})?)(?P<unit>[KMGTPE]?)[nc]?")
+_NEGATIVE = re.compile(r"-\d{1,20}(?:\.\d{1,9})?[KMGTPE]?")
 _FACTORS = {"": 1.0, "K": 2.0**10, "M": 2.0**20, "G": 2.0**30, "T": 2.0**40, "P": 2.0**50, "E": 2.0**60}
 _TIMES = ("ElapsedRaw", "Elapsed")
 _ENERGY = ("ConsumedEnergyRaw", "ConsumedEnergy")
@@ -146,8 +147,9 @@ def _reading(path: Path, row: _Row, notes: Sequence[str]) -> Reading:
     if joules is not None:
         values["energy_node"] = joules
         notes = [*notes, "ConsumedEnergy is that of whole nodes: on nodes that other jobs shared it holds theirs"]
-    elif any(row.facts.get(name) == "0" for name in _ENERGY):
-        notes = [*notes, "ConsumedEnergy is 0 where Slurm read no meter: the energy of these jobs is not known"]
+    elif without := next((row.facts[name] for name in _ENERGY if row.facts.get(name)), ""):
+        what = f"is {without} where Slurm read no meter" if without in _NO_ENERGY else f"of {without[:24]} is none"
+        notes = [*notes, f"ConsumedEnergy {what}: the energy of these jobs is not known"]
     if (size := _SIZE.fullmatch(row.facts.get("MaxRSS", ""))) is not None:
         values["memory_peak"] = float(size["size"]) * _FACTORS[size["unit"]]
     stated = next((name for name in ("NTasks", *_CPUS) if row.facts.get(name)), None)
@@ -171,10 +173,11 @@ def _reading(path: Path, row: _Row, notes: Sequence[str]) -> Reading:
 
 
 def _joules(where: str, row: _Row) -> float | None:
-    """Joules of all nodes of a job or step; None where Slurm has no meter, which it writes as nothing, 0 or NO_VAL."""
+    """Joules of all nodes of a job or step; None where Slurm has no meter, which it writes as nothing, 0 or NO_VAL,
+    or where its meter ran backwards."""
     for name in _ENERGY:
         text = row.facts.get(name, "")
-        if text in _NO_ENERGY:
+        if text in _NO_ENERGY or _NEGATIVE.fullmatch(text):
             continue
         match = _SIZE.fullmatch(text)
         if match is None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ranksight.core.arrays import Array, Index, ratio
+from ranksight.core.arrays import Array, Index, Mask, ratio
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import ALL_RANKS, WHOLE
 from ranksight.core.meaning import METERED
@@ -117,32 +117,43 @@ def metered(experiment: Experiment, component: str, platform: Platform | None) -
         return Metered((), counts={}, cores=empty, notes=collected.notes(component), **nothing)
     arrays = {name: np.array([row[name] for row in rows], dtype=np.float64) for name in rows[0] if name != "run"}
     counts = {name: arrays[name] for name in COUNTS if np.isfinite(arrays[name]).all() and (arrays[name] > 0).any()}
-    _check(rows, arrays, names)
+    possible = _possible(rows, arrays, names)
+    reason = f"is no power between {LEAST:g} W and {MOST:g} W"
+    impossible = [row["run"] for row, fine in zip(rows, possible.tolist(), strict=True) if not fine]
+    collected.without.update({reason: impossible} if impossible else {})
     runs, notes = tuple(row["run"] for row in rows), collected.notes(component)
     chosen = {name: arrays[name] for name in ARRAYS}
-    return Metered(runs, counts=counts, cores=arrays["cores"], notes=notes, **chosen)
+    return Metered(runs, counts=counts, cores=arrays["cores"], notes=notes, **chosen).rows(np.flatnonzero(possible))
 
 
-def _check(rows: Sequence[Mapping[str, Any]], arrays: Mapping[str, Array], names: tuple[str, str]) -> None:
-    """Raise InputError where a power is none that a package, memory or node can have."""
+def _possible(rows: Sequence[Mapping[str, Any]], arrays: Mapping[str, Array], names: tuple[str, str]) -> Mask:
+    """The rows (n,) whose power a package, memory or node can have.
+
+    Raises InputError where most rows have another one, or values are in another unit.
+    """
     watts = arrays["joules"] / (arrays["seconds"] * arrays["places"])
-    wrong = np.flatnonzero(~((watts >= LEAST) & (watts <= MOST)))
     each = arrays["joules"] / arrays["places"]
-    like_watts = bool(((each >= LEAST) & (each <= MOST)).all())
-    if not len(wrong) and like_watts and _rises(watts, arrays["cores"]) and not _rises(each, arrays["cores"]):
-        wrong = np.array([int(arrays["cores"].argmin())])
-    elif not len(wrong):
-        return
+    possible, as_watts, as_kilojoules = _within(watts), _within(each).all(), _within(1000 * watts).all()
+    wrong = ~possible
+    if as_watts and possible.all() and _rises(watts, arrays["cores"]) and not _rises(each, arrays["cores"]):
+        wrong = arrays["cores"] == arrays["cores"].min()
+    elif 2 * np.count_nonzero(possible) >= len(rows):
+        return possible
     remedy = "the counter wrapped, or was read in another unit: measure this run again, or leave it out"
-    if like_watts and (watts[wrong] < MOST).all():
+    # Power differs less from run to run than energy does.
+    if as_kilojoules and not (as_watts and np.ptp(np.log(each)) <= np.ptp(np.log(watts))):
+        remedy = f"the values look like kilojoules: name their column {names[0]}_kJ, or import 1000 times as much"
+    elif as_watts and (watts[wrong] < MOST).all():
         remedy = f"the values look like watts: import them as {names[1]}"
-    row, joules, seconds, power = (
-        rows[wrong[0]],
-        *(values[wrong[0]] for values in (arrays["joules"], arrays["seconds"], watts)),
-    )
+    at = int(np.flatnonzero(wrong)[0])
+    joules, seconds = arrays["joules"][at], arrays["seconds"][at]
     raise InputError(
-        f"{names[0]} of the run with {row['run']} is {joules:.4g} J in {seconds:.4g} s, {power:.3g} W", remedy
+        f"{names[0]} of the run with {rows[at]['run']} is {joules:.4g} J in {seconds:.4g} s, {watts[at]:.3g} W", remedy
     )
+
+
+def _within(watts: Array) -> Mask:
+    return np.asarray((watts >= LEAST) & (watts <= MOST))
 
 
 def _rises(watts: Array, cores: Array) -> bool:

@@ -18,14 +18,15 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from ranksight.core.arrays import Array
+from ranksight.core.arrays import Array, Mask
 from ranksight.core.records import dataclass
-from ranksight.core.units import some_of
 from ranksight.model import priors
 from ranksight.model.energy.metered import COUNTS, OF_NODES, Metered, power
 from ranksight.model.plaindata import Stored
 
 HALTED, AWAKE, CORES = "halted", "awake", "cores"
+FEWEST, NEXT = 3, 0.01
+"""Numbers of cores that separate a package from its cores, and the logarithm up to which two are one."""
 UNITS: Mapping[str, tuple[float, str]] = {
     HALTED: (1.0, "W"),
     AWAKE: (1.0, "W"),
@@ -35,10 +36,6 @@ UNITS: Mapping[str, tuple[float, str]] = {
     "bytes_mem": (1e9, "nJ"),
 }
 """Of each term what one unit of it is, and the unit of its coefficient: watts of a package, nanojoules of a count."""
-AGREES = 0.25
-"""Logarithm of power by which a row may differ from what the others say, besides their scatter."""
-FEWEST = 3
-"""Rows that a row is judged by."""
 
 
 @dataclass(frozen=True)
@@ -82,8 +79,16 @@ class PowerLaw(Stored):
         none at its number of cores, most of it an e-fold from there. All of it where runs differ in more."""
         if not self.by_cores:
             return np.ones(len(cores))
-        distance = np.abs(np.log(cores[:, None] / self.measured)).min(axis=1)
-        return np.asarray(-np.expm1(-2 * distance))
+        return np.asarray(-np.expm1(-2 * self.distance(cores)))
+
+    def distance(self, cores: Array) -> Array:
+        """How far (k,) so many cores are from the nearest that were measured, in logarithms."""
+        return np.asarray(np.abs(np.log(cores[:, None] / self.measured)).min(axis=1))
+
+    def known(self, cores: Array) -> Mask:
+        """Whether (k,) the power of so many cores is known: that of others than those measured only from three numbers
+        of cores on, as fewer do not separate what a package takes from what its cores take."""
+        return np.asarray((len(self.measured) >= FEWEST) | (self.distance(cores) < NEXT))
 
     def beyond(self, cores: Array) -> Array:
         """Relative standard deviation (k,) of the power that the law gives at so many cores.
@@ -99,6 +104,17 @@ class PowerLaw(Stored):
         """The coefficient of a term; where packages that are halted have none of their own, that of those awake."""
         known = dict(zip(self.terms, self.coefficients.tolist(), strict=True))
         return float(known.get(name, known[AWAKE]))
+
+    @property
+    def idle(self) -> tuple[float, float]:
+        """Watts of a place where nothing runs, and their standard deviation: those of a halted package, as a share of
+        one that is awake where the runs have none; memory takes what it does without traffic."""
+        awake = self.coefficient(AWAKE)
+        if HALTED in self.terms or self.component == "dram":
+            at = self.terms.index(HALTED if HALTED in self.terms else AWAKE)
+            return float(self.coefficients[at]), float(np.sqrt(self.covariance[at, at]))
+        share, width = priors.HALTED_POWER
+        return share * awake, width * awake / priors.POWER_SHARES["base"][0]
 
     def formula(self) -> str:
         """The law for people: ``92.4 W a package + 1.52 W ...``."""
@@ -146,37 +162,13 @@ def terms_of(metered: Metered, component: str) -> tuple[str, ...]:
     return (*halted, AWAKE, *counted) if "cycles" in known else (*halted, AWAKE, CORES, *counted)
 
 
-def fit_law(metered: Metered, component: str) -> tuple[PowerLaw, tuple[str, ...]]:
-    """The law of the power of a component, and notes on rows that were left out."""
-    terms = terms_of(metered, component)
-    remaining = np.arange(len(metered))
-    dropped: list[str] = []
-    while True:
-        rows = metered.rows(remaining)
-        law = _solved(rows, component, terms)
-        if len(remaining) <= FEWEST or len(dropped) > len(metered) // 5:
-            break
-        worst = _contradicting(rows, component, terms)
-        if worst is None:
-            break
-        dropped.append(f"{rows.runs[worst]} ({power(rows)[worst]:.3g} W)")
-        remaining = np.delete(remaining, worst)
-    notes = []
-    if dropped:
-        notes.append(
-            f"power of the {component} differs by more than a quarter from what all other runs say, and is left out: "
-            f"{some_of(dropped)}; another job on the node, or a counter that wrapped"
-        )
-    return law, tuple(notes)
-
-
-def _solved(rows: Metered, component: str, terms: tuple[str, ...]) -> PowerLaw:
+def solved(rows: Metered, component: str, terms: tuple[str, ...]) -> PowerLaw:
     """Nonnegative least squares on relative residuals of power, with rows for what is known before."""
     from scipy.optimize import nnls
 
     by_term = amounts_of(rows, component)
     watts = rows.joules / rows.seconds
-    matrix = np.array([by_term[name] for name in terms]).T / rows.seconds[:, None]
+    matrix = _rates(rows, component, terms)
     most = float(power(rows).max())
     believed, means, widths = _believed(component, terms, matrix / rows.places[:, None], most)
     scatter = priors.POWER_SCATTER
@@ -219,6 +211,28 @@ def _residuals(rows: Metered, joules: Array) -> tuple[Array, Array]:
     return np.array(counts), np.array([np.mean(total[count]) for count in counts])
 
 
+def expected(rows: Metered, component: str, terms: tuple[str, ...]) -> Array:
+    """Joules (n,) of the windows by what is known of the coefficients before the runs."""
+    matrix = _rates(rows, component, terms)
+    believed, means, widths = _believed(component, terms, matrix / rows.places[:, None], float(power(rows).max()))
+    coefficients = np.linalg.lstsq(believed / widths[:, None], means / widths)[0]
+    return np.asarray(matrix @ np.maximum(coefficients, 0.0) * rows.seconds)
+
+
+def surprise(law: PowerLaw, rows: Metered) -> float:
+    """Half the sum of squares by which a law's coefficients differ from what is known before the runs, in standard
+    deviations."""
+    per_place = _rates(rows, law.component, law.terms) / rows.places[:, None]
+    believed, means, widths = _believed(law.component, law.terms, per_place, float(power(rows).max()))
+    return float((((believed @ law.coefficients - means) / widths) ** 2).sum() / 2)
+
+
+def _rates(rows: Metered, component: str, terms: tuple[str, ...]) -> Array:
+    """Amounts (n, q) of the terms a second."""
+    by_term = amounts_of(rows, component)
+    return np.asarray(np.array([by_term[name] for name in terms]).T / rows.seconds[:, None])
+
+
 def _believed(component: str, terms: tuple[str, ...], per_place: Array, most: float) -> tuple[Array, Array, Array]:
     """Rows (p, q) with means and standard deviations (p,) of what is known of the coefficients before the runs.
 
@@ -245,24 +259,3 @@ def _believed(component: str, terms: tuple[str, ...], per_place: Array, most: fl
         means.append(mean)
         widths.append(spread)
     return np.array(rows), np.array(means), np.array(widths)
-
-
-def _contradicting(rows: Metered, component: str, terms: tuple[str, ...]) -> int | None:
-    """The row whose power differs most from what all others say, where that is beyond doubt."""
-    watts = rows.joules / rows.seconds
-    distance = np.zeros(len(watts))
-    names = np.array(rows.runs, dtype=object)
-    for name in dict.fromkeys(rows.runs):
-        rows_of_run = np.flatnonzero(names == name)
-        others = np.flatnonzero(names != name)
-        if len(others) < FEWEST:
-            return None
-        law = _solved(rows.rows(others), component, terms)
-        watts_of_others = (
-            law.joules(amounts_of(rows.rows(rows_of_run), component)).sum(axis=0) / rows.seconds[rows_of_run]
-        )
-        distance[rows_of_run] = np.abs(np.log(watts_of_others / watts[rows_of_run])) - 4 * law.beyond(
-            np.array([rows.cores[rows_of_run].sum()])
-        )
-    worst = int(np.argmax(distance))
-    return worst if distance[worst] > AGREES else None

@@ -6,7 +6,8 @@ g is the part of the energy that grows with the time, v what the power is uncert
 longer moves as many bytes as before.
 
 Packages, memory and nodes are predicted apart; energy and power without a component are of packages and memory
-together, or of whole nodes where these were metered.
+together, or of whole nodes where these were metered. Packages that a job holds without a rank on them, which no meter
+recorded, are in these with their idle power.
 """
 
 from __future__ import annotations
@@ -26,6 +27,9 @@ from ranksight.model.quantity import TAIL
 from ranksight.model.series.computation import cores
 from ranksight.model.uncertainty.forecast import NO_DATA, OK, Forecast, judged_by_width
 
+IDLE = "idle"
+"""The component of packages, and their memory, that a job holds and no rank is on."""
+FEW = "energy was metered at fewer than three numbers of cores, and not at this one: meter runs at three"
 LATEST = 2.0
 """Seconds from the first rank's start to the last's over the mean that a rank waits: ranks are started one after
 another."""
@@ -54,8 +58,10 @@ class _Duration:
 
 
 def usable(model: Learned) -> Energy | None:
-    """The laws of power of a model; None where no meter can be used, or another machine is asked for."""
-    return None if model.equation.machine or not model.metered else model.energy
+    """The laws of power of a model; None where no meter can be used, or none was on the machine that is asked for."""
+    machine = model.equation.machine
+    named = machine.name if machine else ""
+    return model.energy if model.metered and model.energy is not None and model.energy.machine == named else None
 
 
 def parts(
@@ -70,21 +76,23 @@ def parts(
     `predicted`: times (k,) and standard deviations of their logarithms where the model was asked for them already.
     """
     assert energy.profile is not None
-    asked = NEEDED if predicted is None else [name for name in NEEDED if name != "time"]
-    known = [name for name in asked if name in model.fitted.metrics]
+    # Counts of the model are those of its own machine: elsewhere rates of the runs there are taken alone.
+    needed = ("time",) if energy.machine else NEEDED
+    known = [name for name in needed if name in model.fitted.metrics and (predicted is None or name != "time")]
     program = {name: (each.value[0], each.spread[0]) for name, each in model.programs(points, known).items()}
     program |= {} if predicted is None else {"time": predicted}
     count = cores(points, model.parameters)
-    most = energy.nodes(model.training, model.parameters).max()
-    growth = energy.nodes(points, model.parameters) / most
+    growth = energy.nodes(points, model.parameters) / _most_nodes(energy, model)
     lasting = _duration(energy.profile, program, count, growth, times)
     every = _ranks(model, points)
     work = count * lasting.awake  # core-seconds
     counts, doubts, growing = {}, {}, {}
+    nothing = np.full(len(points), np.nan), np.zeros(len(points))
     for name in COUNTS:
-        if name in program:
+        if name in program or (energy.machine and np.isfinite(getattr(energy.profile, name)).all()):
+            total, doubt = program.get(name, nothing)
             counts[name], doubts[name], growing[name] = energy.profile.counted(
-                name, program[name][0] * every, program[name][1], lasting.of_time, work, count
+                name, total * every, doubt, lasting.of_time, work, count
             )
     by_component = {}
     for law in energy.laws:
@@ -93,6 +101,7 @@ def parts(
         window = lasting.awake + lasting.halted
         each = amounts(law.component, places, window, lasting.awake, {**counts, **lost}, count)
         joules = law.joules(each) * np.exp(law.residual_at(count))
+        joules = np.where(law.known(count), joules, np.nan)
         total = joules.sum(axis=0)
         share = dict(zip(law.terms, ratio(joules, total, 0.0), strict=True))
         matrix = law.matrix(each)
@@ -115,7 +124,29 @@ def parts(
             np.sqrt(variance + waits**2 + (fixed * lasting.of_time) ** 2),
             np.sqrt(variance + ((1 - fixed) * lasting.of_time) ** 2),
         )
-    return by_component
+    return by_component | _idle(energy, points, model.parameters, lasting)
+
+
+def _idle(energy: Energy, points: Array, parameters: Sequence[str], lasting: _Duration) -> dict[str, Parts]:
+    """The packages, with their memory, that jobs at `points` (k, m) hold without a rank; nothing where there are none.
+
+    P = (packages held - packages with a rank) (p_halted + p_memory)
+    """
+    empty = energy.empty(points, parameters)
+    if not (empty > 0).any():
+        return {}
+    each, doubt = energy.idle
+    watts = empty * each
+    of_power = np.where(empty > 0, doubt / each, 0.0)
+    return {IDLE: Parts(watts * lasting.time, watts, of_power, np.hypot(of_power, lasting.of_time))}
+
+
+def _most_nodes(energy: Energy, model: Learned) -> float:
+    """The most nodes that a run had whose ranks' start was seen."""
+    if not energy.machine or "nodes" in model.parameters:
+        return float(energy.nodes(model.training, model.parameters).max())
+    each, profile = energy.ranks or energy.cores or energy.each, energy.profile
+    return float(np.ceil(profile.cores.max() / each)) if each and profile is not None else 1.0
 
 
 def joules_awake(law: PowerLaw, joules: Array) -> Array:
@@ -167,7 +198,7 @@ def forecasts(model: Learned, points: Array, names: Sequence[str], times: Array 
     """Forecasts of one row at `points` (k, m) of the metrics `names`, ``energy_package`` and so on."""
     energy = model.energy
     assert energy is not None
-    if machine := model.equation.machine:
+    if (machine := model.equation.machine) and usable(model) is None:
         return {name: _elsewhere(ELSEWHERE.format(metric=name, machine=machine.name), len(points)) for name in names}
     time = model.programs(points, ["time"]).get("time") if times is None else None
     predicted = None if time is None else (time.value[0], time.spread[0])
@@ -180,6 +211,7 @@ def forecasts(model: Learned, points: Array, names: Sequence[str], times: Array 
         status = np.where(known, OK, NO_DATA).astype(np.intp)
         reason = np.full(value.shape, "", dtype=object)
         reason[~known] = "the time, or a count that power depends on, is not predicted at this configuration"
+        reason[~energy.reaches(component, cores(points, model.parameters))] = FEW
         if kind == ENERGY and time is not None:
             untimed = known & (time.status[0] != OK)
             status, reason = np.where(untimed, time.status[0], status), np.where(untimed, time.reason[0], reason)
@@ -200,7 +232,8 @@ def _elsewhere(reason: str, count: int) -> Forecast:
 
 
 def combined(by_component: Mapping[str, Parts]) -> Parts:
-    """Energy of all parts: the job's or its nodes' where they were metered, otherwise packages and memory together."""
+    """Energy of all parts: the job's or its nodes' where they were metered, otherwise of packages and memory together,
+    with those that are held and idle."""
     chosen = next(
         ([by_component[name]] for name in reversed(OF_NODES) if name in by_component), list(by_component.values())
     )

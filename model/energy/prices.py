@@ -39,9 +39,9 @@ class Prices:
     kwh: float = 0.0
 
     @classmethod
-    def read(cls, texts: Sequence[str], where: str = "price") -> Prices | None:
-        """The prices that texts state; None of none. Raises InputError, which begins with `where`, where one has no
-        unit, two are of the same thing, or currencies differ."""
+    def read(cls, texts: Sequence[str], where: str = "price", others: Prices | None = None) -> Prices | None:
+        """The prices that texts state, with those of `others` that they do not; None of none. Raises InputError, which
+        begins with `where`, where one has no unit, two are of the same thing, or currencies differ."""
         amounts: dict[str, float] = {}
         currencies: dict[str, None] = {}
         for text in texts:
@@ -55,11 +55,26 @@ class Prices:
                 raise InputError(f"{where}: two prices of a {of}", "state one")
             amounts[of] = float(match["value"]) * factor
             currencies.setdefault(match["currency"])
+        if not amounts:
+            return others
+        if others is not None:
+            amounts = {**others.amounts, **amounts}
+            currencies.setdefault(others.currency)
         if len(currencies) > 1:
             raise InputError(f"{where}: prices in {' and '.join(currencies)}", "state them in one currency")
-        if not amounts:
-            return None
         return cls(next(iter(currencies)), *(amounts.get(of, 0.0) for of in (CORE_HOUR, NODE_HOUR, KWH)))
+
+    @property
+    def amounts(self) -> dict[str, float]:
+        """Prices by what they are of, of what is charged."""
+        stated = {CORE_HOUR: self.core_hour, NODE_HOUR: self.node_hour, KWH: self.kwh}
+        return {of: amount for of, amount in stated.items() if amount}
+
+    @property
+    def remark(self) -> str:
+        """That machine time is charged twice; else empty."""
+        twice = self.core_hour and self.node_hour
+        return "Machine time is charged by core-hours and by node-hours: the cost has both" if twice else ""
 
     def machine(self, seconds: Array, cores: Array, nodes: Array) -> Array:
         """What the machine costs for so many seconds; InputError where prices are of node-hours and nodes unknown."""

@@ -1,6 +1,6 @@
 """What a model keeps of energy: the laws of power, the rates that were measured, and the places that programs hold.
 
-Idle packages of the nodes held are named, not added, unless meters recorded whole nodes.
+Packages of the nodes held that no rank is on take idle power, which is named, unless meters recorded whole nodes.
 """
 
 from __future__ import annotations
@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ranksight.core.arrays import Array, ratio
+from ranksight.core.arrays import Array, Mask, ratio
 from ranksight.core.meaning import METERED
 from ranksight.core.records import dataclass
 from ranksight.core.units import in_full
 from ranksight.model import priors
+from ranksight.model.energy.agreeing import fit_law
 from ranksight.model.energy.metered import (
     COMPONENTS,
     COUNTS,
@@ -26,16 +27,19 @@ from ranksight.model.energy.metered import (
     metric_of,
     stated_number,
 )
-from ranksight.model.energy.power import PowerLaw, fit_law
+from ranksight.model.energy.power import PowerLaw
 from ranksight.model.plaindata import Stored, known
 from ranksight.model.series.computation import PROGRAM, cores
 
 if TYPE_CHECKING:
     from ranksight.core.experiment import Experiment
+    from ranksight.core.run import Run
     from ranksight.model.series.reducing import Series
     from ranksight.platforms import Platform
 
 ENERGY, POWER = "energy", "power"
+ALLOCATED = "AllocCPUS"
+"""Processors of a run, as Slurm calls the fact."""
 NEEDED = ("time", "frequency", *COUNTS)
 """Metrics of the program that energy follows from, as far as they are modelled."""
 
@@ -137,13 +141,37 @@ class Energy(Stored):
     ranks: int
     compact: bool
     profile: Profile | None  # None where no meter can be used
-    each: float  # cores of a place where no platform is known; 0 where all runs were in one
+    each: float  # cores of a place where no platform is known; 0 where nothing says it
     whole: int = 0  # packages of a node that were metered with a rank or not; 0 where those with a rank alone were
     notes: tuple[str, ...] = ()
+    machine: str = ""  # the other machine that the meters were on; empty for that of the model's runs
+    others: tuple[Energy, ...] = ()  # what was metered on other machines
+
+    def on(self, machine: str) -> Energy | None:
+        """What was metered on another machine; None where nothing was."""
+        return next((other for other in self.others if other.machine == machine), None)
+
+    def also(self, other: Energy, machine: str) -> Energy:
+        """The same with what was metered on another machine."""
+        rest = tuple(each for each in self.others if each.machine != machine)
+        return replace(self, others=(*rest, replace(other, machine=machine)))
 
     def law(self, component: str) -> PowerLaw | None:
         """The law of a component, where it was metered."""
         return next((law for law in self.laws if law.component == component), None)
+
+    @property
+    def covers(self) -> str:
+        """What 'energy' and 'power' are of."""
+        whole = {"node": "whole nodes", "job": "the job"}
+        named = [text for name, text in whole.items() if self.law(name) is not None]
+        parts = {"package": "packages", "dram": "memory"}
+        return named[-1] if named else " and ".join(text for name, text in parts.items() if self.law(name) is not None)
+
+    def reaches(self, component: str, count: Array) -> Mask:
+        """Whether (k,) the power of so many cores is known, of a component or of all."""
+        laws = [law for law in self.laws if component in ("", law.component)]
+        return np.asarray(np.all([law.known(count) for law in laws], axis=0))
 
     def placed(self, placement: str | None, ranks_per_node: int | None) -> Energy:
         """The same laws with ranks placed in another way."""
@@ -201,16 +229,30 @@ class Energy(Stored):
                 f"Without --platform all ranks are taken to share one package and node, as up to {in_full(largest)} "
                 "cores in the runs did: energy is too low where they do not"
             )
-        if self.whole or not self.cores or self.law("package") is None or any(map(self.law, OF_NODES)):
+        if not (empty := self.empty(points, parameters)).any():
             return ""
-        idle = self.nodes(points, parameters) * self.packages - self.places("package", points, parameters)
-        if not (idle > 0).any():
-            return ""
-        most = in_full(float(idle.max()))
+        watts, doubt = self.idle
         return (
-            f"Packages without a rank ({most} at most) are held and were not recorded: their idle power is not in the "
-            "energy"
+            f"Packages without a rank ({in_full(float(empty.max()))} at most) are held and were not recorded: each is "
+            f"in 'energy' and 'power' with its idle power, {watts:.3g} +- {doubt:.2g} W by the law"
         )
+
+    def empty(self, points: Array, parameters: Sequence[str]) -> Array:
+        """Packages (k,) that jobs at `points` (k, m) hold without a rank, and that no meter recorded."""
+        if self.whole or not self.cores or self.law("package") is None or any(map(self.law, OF_NODES)):
+            return np.zeros(len(points))
+        packages = self.nodes(points, parameters) * self.packages
+        return np.asarray(np.maximum(packages - self.places("package", points, parameters), 0.0))
+
+    @property
+    def idle(self) -> tuple[float, float]:
+        """Watts of a package that no rank is on, with its memory, and their standard deviation."""
+        each = [law.idle for law in map(self.law, ("package", "dram")) if law is not None]
+        return sum(watts for watts, _ in each), float(np.hypot.reduce([doubt for _, doubt in each]))
+
+
+NO_ENERGY = Energy((), 0, 0, 0, True, None, 0.0)
+"""Of runs that no meter was read in."""
 
 
 def fit_energy(
@@ -228,12 +270,17 @@ def fit_energy(
             notes += windows.notes
             continue
         law, left_out = fit_law(windows, component)
+        notes += [*windows.notes, *left_out]
+        if law is None:
+            if component == "package":
+                return replace(NO_ENERGY, notes=tuple(notes))
+            continue
         laws.append(law)
         profile = Profile.of(windows) if profile is None else profile
-        notes += [*windows.notes, *left_out]
         if len(windows.joules) > len(set(windows.runs)) or (windows.places > 1).any():
             each = max(each, float((windows.cores / windows.places).max()))
-    if profile is None and not notes:
+    each = each or _cores_of_a_node(experiment)
+    if profile is None and not notes and not each:
         return None
     node, packages = (0, 0) if platform is None else (platform.cores, platform.layout.sockets)
     return Energy(
@@ -247,6 +294,30 @@ def fit_energy(
         _whole(experiment),
         tuple(dict.fromkeys(notes)),
     )
+
+
+def _cores_of_a_node(experiment: Experiment) -> float:
+    """Ranks times threads on a node by the nodes that a batch system states of the runs; 0 where these do not show it.
+
+    On one node, the processors that all runs got are its own where some left a part of them idle.
+    """
+    stated = [
+        (cores_of(run), float(stated_number(run, ALLOCATED)), float(nodes))
+        for run in experiment.runs
+        if (nodes := stated_number(run, NODES))
+    ]
+    if not stated:
+        return 0.0
+    busy, allocated, nodes = np.array(stated).T
+    if (nodes > 1).any():
+        return float((busy / nodes)[nodes > 1].max())
+    same = len(set(allocated)) == 1 and allocated[0] > busy.min()
+    return float(allocated[0]) if same else 0.0
+
+
+def cores_of(run: Run) -> float:
+    """Ranks times threads of a run."""
+    return float(run.configuration.get("ranks", 1.0) * run.configuration.get("threads", 1.0))
 
 
 def _whole(experiment: Experiment) -> int:

@@ -26,6 +26,7 @@ from ranksight.model.application.bulk_synchronous import Application
 from ranksight.model.application.moved import BOUND, CORE, MEMORY, RATIO, Moved
 from ranksight.model.application.runs import Anchor, Runs
 from ranksight.model.application.waiting import parted
+from ranksight.model.energy.stored import NO_ENERGY, fit_energy
 from ranksight.model.fitted_model import Model
 from ranksight.model.laws.stacking import places
 from ranksight.model.machine.transfer import moved_to, shifted
@@ -79,6 +80,14 @@ def times_there(
 ) -> Series:
     """The times of an experiment on another machine, of the same kernels as the model's."""
     return series_from_experiment(parted(model.view(experiment)), ("time",), over_ranks)
+
+
+def with_energy(model: Model, experiment: Experiment, platform: Platform) -> Model:
+    """The model with the energy that runs on another platform metered; itself where they metered none."""
+    metered = fit_energy(model.view(experiment), platform)
+    if metered is None or not metered.laws:
+        return model
+    return replace(model, energy=(model.energy or NO_ENERGY).also(metered, platform.name))
 
 
 def _divided(moved: Model, runs: Runs) -> Runs:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ranksight.model.fitted_model import Model
 from ranksight.model.machine.anchor import anchored_by
 from ranksight.model.machine.transfer import moved_to
@@ -24,4 +26,7 @@ def on(model: Model, platform: Platform | str, *, instructions: float | None = N
     target = load(platform) if isinstance(platform, str) else platform
     moved = moved_to(model, target, instructions)
     runs = next((anchor.runs for anchor in model.anchors if anchor.name == target.name), None)
-    return moved if moved is model or runs is None else anchored_by(moved, runs)
+    if moved is model or runs is None:
+        return moved
+    metered = None if moved.energy is None else moved.energy.on(target.name)
+    return anchored_by(moved if metered is None else replace(moved, energy=metered), runs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -12,8 +13,8 @@ import pytest
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE, Experiment, Run
 from ranksight.core.reading import READERS
+from ranksight.model.energy.agreeing import fit_law
 from ranksight.model.energy.metered import metered
-from ranksight.model.energy.power import fit_law
 from ranksight.model.energy.predicted import parts
 from ranksight.model.fit import fit
 from ranksight.model.fitted_model import Model
@@ -142,6 +143,19 @@ def test_a_package_without_a_rank_is_named(model: Model) -> None:
     assert not any("without a rank" in note for note in model.predict(ranks=72, metrics="energy").notes)
 
 
+def test_a_package_without_a_rank_costs_its_idle_power(model: Model) -> None:
+    """Half of what a package takes awake, where none was seen halted; in the job's energy, not in that of packages with
+    ranks."""
+    assert model.energy is not None
+    for ranks, empty in ((18, 1), (36, 1), (72, 0), (80, 1)):
+        at, times = np.array([[float(ranks)]]), np.array([seconds(ranks)])
+        answers = model.predict_at(at, metrics=["energy", "energy_package"], times=times).answers
+        found = {answer.metric: answer for answer in answers}
+        extra = found["energy"].value - found["energy_package"].value
+        assert extra == pytest.approx(empty * 0.5 * IDLE * seconds(ranks), rel=0.05)
+        assert (found["energy"].upper - found["energy"].lower > 1.2 * (found["energy_package"].upper - found["energy_package"].lower)) == bool(empty)  # fmt: skip
+
+
 def test_a_known_time_replaces_the_predicted_one(model: Model) -> None:
     assert model.energy is not None
     at, longer = np.array([[72.0]]), np.array([1.5 * seconds(72)])
@@ -232,8 +246,8 @@ Spoiled = Callable[[pd.DataFrame], pd.DataFrame]
 @pytest.mark.parametrize(
     ("spoil", "said"),
     [
-        (lambda table: table.assign(energy_package=table["energy_package"] - 2**32 * 6.1e-5 / 3), "is left out"),
-        (lambda table: table.assign(energy_package=table["energy_package"] * 1.9), "is left out"),
+        (lambda table: table.assign(energy_package=table["energy_package"] - 2**32 * 6.1e-5 / 3), "left out"),
+        (lambda table: table.assign(energy_package=table["energy_package"] * 1.9), "left out"),
         (lambda table: table.assign(energy_package=np.nan), ""),
         (lambda table: table.assign(energy_package=0.0), "is 0 on all ranks in 1 run (ranks=4)"),
         (lambda table: table.assign(energy_package=[np.nan, 0.0, 0.0, 1.0]), "lacks a meter"),
@@ -247,6 +261,58 @@ def test_a_spoiled_run_changes_nothing_and_is_named(tmp_path: Path, spoil: Spoil
     notes = " ".join(model.energy.notes)
     assert said in notes
     assert bool(notes) == bool(said)
+
+
+RANGE = 2.0**18
+"""Joules after which a counter of 32 bits of 61 uJ starts again."""
+
+
+def spoiled(folder: Path, change: Callable[[int, float], float], name: str = "e") -> tuple[Model, str]:
+    """The model of long runs whose energies are changed, and its notes on energy."""
+    tables = {}
+    for ranks in TRAINED:
+        table = counters(ranks)
+        for of_time in ("time", "energy_package", "cycles"):
+            table[of_time] *= 5
+        table.loc[0, "energy_package"] = change(ranks, table.loc[0, "energy_package"])
+        tables[ranks] = table
+    model = fit(experiment(folder, tables, name), platform=ICE_LAKE)
+    assert model.energy is not None
+    return model, " ".join(model.energy.notes)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda ranks, joules: joules % RANGE if ranks < 4 else joules, "in 3 runs, .*lacks whole ranges"),
+        (lambda ranks, joules: joules % RANGE, "lacks whole ranges"),
+        (lambda ranks, joules: joules * (1.6 if ranks in (1, 3, 6, 12) else 1.0), "in 4 runs, .*is more than"),
+        (lambda ranks, joules: joules * (0.6 if ranks in (2, 8) else 1.0), "in 2 runs, .*is less than"),
+        (lambda ranks, joules: joules % RANGE if ranks < 3 else joules * (1.7 if ranks == 12 else 1.0), "ranges.*more"),
+    ],
+)  # fmt: skip
+def test_several_spoiled_runs_do_not_hide_each_other(
+    tmp_path: Path, change: Callable[[int, float], float], said: str
+) -> None:
+    """Counters that wrapped, and nodes that other jobs shared, in up to all or half of the runs."""
+    model, notes = spoiled(tmp_path, change)
+    assert re.search(said, notes)
+    assert one(model, "power_package", ranks=72)[0] == pytest.approx(2 * IDLE + CORE * 72, rel=0.03)
+    sound, none = spoiled(tmp_path, lambda ranks, joules: joules, "sound")
+    assert none == ""
+    assert one(sound, "power_package", ranks=16)[0] == pytest.approx(IDLE + CORE * 16, rel=0.02)
+
+
+def test_energies_that_contradict_each_other_have_no_law(tmp_path: Path) -> None:
+    tables = {}
+    for ranks, factor in zip(TRAINED, (1.0, 0.3, 4.0, 1.0, 0.1, 2.2, 0.03, 1.0), strict=True):
+        tables[ranks] = counters(ranks, noise=factor)
+        tables[ranks][["time", "energy_package", "cycles"]] *= 0.1
+    found = metered(experiment(tmp_path, tables), "package", load(ICE_LAKE))
+    assert found is not None
+    law, notes = fit_law(found, "package")
+    assert law is None
+    assert "more than half of the energies of the package are left out" in notes[-1]
 
 
 def test_watts_are_no_joules(tmp_path: Path) -> None:
@@ -263,6 +329,22 @@ def test_watts_of_a_program_that_gets_faster_are_no_joules(tmp_path: Path) -> No
     tables = {n: counters(n).assign(time=100 / n, energy_package=[60.0 + 4.0 * n, *[0.0] * (n - 1)]) for n in TRAINED}
     with pytest.raises(InputError, match="look like watts: import them as power_package"):
         fit(experiment(tmp_path, tables), platform=ICE_LAKE)
+
+
+def test_kilojoules_are_no_joules(tmp_path: Path) -> None:
+    tables = {n: counters(n).assign(energy_package=(IDLE + CORE * n) * seconds(n) / 1e3) for n in TRAINED}
+    with pytest.raises(InputError, match="look like kilojoules: name their column energy_package_kJ"):
+        fit(experiment(tmp_path, tables), platform=ICE_LAKE)
+
+
+def test_a_run_without_a_power_is_left_out(tmp_path: Path) -> None:
+    """A meter that wrapped to nearly nothing is one run's: the others keep their law."""
+    tables = {n: counters(n) for n in TRAINED}
+    tables[4].loc[0, "energy_package"] = 1.0
+    model = fit(experiment(tmp_path, tables), platform=ICE_LAKE)
+    assert model.energy is not None
+    assert any("is no power between" in note for note in model.energy.notes)
+    assert one(model, "power_package", ranks=72)[0] == pytest.approx(2 * IDLE + CORE * 72, rel=0.03)
 
 
 def test_a_meter_that_all_ranks_read_counts_once(tmp_path: Path) -> None:

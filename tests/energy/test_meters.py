@@ -80,6 +80,9 @@ def test_likwid_powermeter(tmp_path: Path) -> None:
         ("Measure for socket 1", "Measure for socket 0", "a second time"),
         ("Energy consumed: 700 Joules\n", "", "breaks off"),
         ("15000.5 Joules", "many Joules", "energy of PKG"),
+        ("9000 Joules", "0 Joules", "0 J of PKG in 100.5 s are not the 89.6 W of socket 1"),
+        ("9000 Joules\nPower consumed: 89.6", "0 Joules\nPower consumed: 0", "socket 1 took 0 J"),
+        ("9000 Joules", "27000 Joules", "not the 89.6 W"),
     ],
 )
 def test_a_damaged_powermeter_is_refused(tmp_path: Path, old: str, new: str, said: str) -> None:
@@ -100,6 +103,11 @@ def test_consumed_energy_of_slurm(tmp_path: Path) -> None:
     for none in ("16.00E", "18446744073709551614", "4294967294"):  # what Slurm writes for no value
         path.write_text(JOBS.replace("42.5K", none))
         assert "energy_node" not in str(next(iter(READERS["sacct"].read(path))).counters)
+    for none in ("-5", "18446744073709551614", "16.00E"):
+        path.write_text(JOBS.replace("42.5K", none))
+        assert any(
+            "the energy of these jobs is not known" in note for note in next(iter(READERS["sacct"].read(path))).notes
+        )
     path.write_text(JOBS.replace("42.5K", "much"))
     with pytest.raises(InputError, match="'much' of ConsumedEnergy is not an energy"):
         list(READERS["sacct"].read(path))

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from ranksight.analysis.planning.spending import COST, DELAY, ENERGY, TIME, spending
+from ranksight.analysis.planning.spending import COST, DELAY, ENERGY, TIME, Spending, Spent, spending
 from ranksight.cli.main import main
 from ranksight.core.errors import InputError
 from ranksight.model.energy.prices import Prices
 from ranksight.model.fitted_model import Model
 from ranksight.model.machine.machines import on
+from ranksight.reports.spending import choices, ties
 
 COUNTS = (1, 2, 4, 8, 16, 32)
 
@@ -60,6 +62,51 @@ def test_each_quantity_and_the_best_by_each(model: Model) -> None:
     losses = found.losses()
     assert all(losses[name][name] == 0 for name in best)
     assert losses[TIME][ENERGY] == pytest.approx(energy[-1] / energy.min() - 1, rel=0.1)
+
+
+def test_a_price_of_one_machine_replaces_that_of_all() -> None:
+    common = Prices.read(["1 EUR/node-hour", "0.3 EUR/kWh"])
+    assert Prices.read(["2 EUR/node-hour"], others=common) == Prices("EUR", node_hour=2.0, kwh=0.3)
+    assert Prices.read([], others=common) == common
+    with pytest.raises(InputError, match=r"in \$ and EUR"):
+        Prices.read(["2 $/node-hour"], others=common)
+
+
+def test_machine_time_that_is_charged_twice_is_named(model: Model) -> None:
+    at = np.array([[64.0]])
+    for texts, said in ((["1 EUR/node-hour", "0.02 EUR/core-hour"], True), (["0.02 EUR/core-hour"], False)):
+        prices = Prices.read(texts)
+        assert prices is not None
+        assert bool(prices.remark) == said
+    found = spending(model, at, Prices.read(["0.02 EUR/core-hour", "0.3 EUR/kWh"]), 0.9)
+    assert found is not None
+    assert not any("both" in note for note in found.notes)
+
+
+def test_a_stated_time_far_from_the_predicted_one_is_named(model: Model) -> None:
+    for seconds_stated, said in ((20.0, True), (seconds(64), False), (1200.0, True)):
+        found = model.predict_at(np.array([[64.0]]), metrics=["power"], times=np.array([seconds_stated]))
+        assert any("is outside of" in note for note in found.notes) == said
+
+
+def test_least_is_what_differs_by_more_than_is_uncertain() -> None:
+    """Three counts of 100 J +- 5 %, 101 J +- 5 % and 150 J +- 5 %: the first two are the same."""
+    spread = np.full(4, 0.05)
+    energy = Spent.of(np.array([101.0, 100.0, 150.0, np.nan]), spread, 0.9)
+    time = Spent.of(np.array([4.0, 3.0, 2.0, 1.0]), spread, 0.9)
+    found = Spending("ranks", np.array([1.0, 2.0, 4.0, 8.0]), {}, {TIME: time, ENERGY: energy}, "", 0.9)
+    assert found.same()[ENERGY].tolist() == [True, True, False, False]
+    assert found.same()[TIME].tolist() == [False, False, False, True]
+    assert choices(found)[1] == ["energy", "2", "x 3", "(least)"]
+    (line,) = ties(found)
+    assert line.startswith("energy is the same at 1, 2 ranks")
+
+
+def test_plan_and_report_list_the_same_counts(folder: Path) -> None:
+    model = str(folder / "m.json")
+    assert main(["report", model, "-q", "--ranks", "64", "-o", str(folder / "s.html")]) == 0
+    table = (folder / "s.html").read_text().split("What a run takes")[1].split("</table>")[0]
+    assert re.findall(r'<th scope="row">(\d+)</th>', table) == [str(n) for n in (*COUNTS, 64)]
 
 
 @pytest.mark.parametrize(
@@ -113,6 +160,39 @@ def test_the_command_lines(folder: Path, capsys: pytest.CaptureFixture[str]) -> 
 
 
 @pytest.mark.parametrize(
+    ("jobs", "nodes"),
+    [
+        (((8, 1, 64), (16, 1, 64), (32, 1, 64), (64, 1, 64)), 2),  # all processors of a node, whatever the ranks
+        (((16, 1, 16), (32, 1, 32), (64, 2, 64), (128, 4, 128)), 4),  # 32 ranks on each of several nodes
+        (((4, 1, 4), (8, 1, 8), (16, 1, 16), (32, 1, 32)), None),  # parts of a node that may have any size
+    ],
+)
+@pytest.mark.parametrize("energy", [False, True])
+def test_nodes_of_a_batch_system_have_a_price(
+    tmp_path: Path, jobs: tuple[tuple[int, int, int], ...], nodes: int | None, energy: bool
+) -> None:
+    rows = [
+        f"{at}.0|{ranks}|{each}|{cpus}|{600 + 36000 // ranks}|COMPLETED|{each * (200 + 4 * ranks) * 100 if energy else 0}"
+        for at, (ranks, each, cpus) in enumerate(jobs)
+    ]
+    (tmp_path / "j.txt").write_text(
+        "\n".join(["JobID|NTasks|NNodes|AllocCPUS|ElapsedRaw|State|ConsumedEnergyRaw", *rows])
+    )
+    assert main(["import", "sacct", str(tmp_path / "j.txt"), "-q", "-o", str(tmp_path / "j.exp")]) == 0
+    assert main(["fit", str(tmp_path / "j.exp"), "-q", "-o", str(tmp_path / "j.json")]) == 0
+    prices = Prices.read(["1 EUR/node-hour"])
+    model, at = Model.load(tmp_path / "j.json"), np.array([[128.0]])
+    if nodes is None:
+        with pytest.raises(InputError, match="nodes of a run"):
+            spending(model, at, prices, 0.9)
+        return
+    found = spending(model, at, prices, 0.9)
+    assert found is not None
+    bill = found.quantities[COST].value[-1] / found.quantities[TIME].value[-1] * 3600
+    assert bill == pytest.approx(nodes)
+
+
+@pytest.mark.parametrize(
     ("line", "code", "said"),
     [
         (["plan", "m.json", "--ranks", "64", "--price", "0.02"], 1, "has no unit"),
@@ -145,7 +225,37 @@ def test_the_laws_of_power_are_of_the_machine_of_the_runs(
     machines = {each["machine"]: each["energy"] for each in json.loads(capsys.readouterr().out)["machines"]}
     assert machines["grace"] is None
     assert machines["icelake-8360y"] == pytest.approx(watts(16) * seconds(16), rel=0.03)
+    stated = ["compare", path, "--on", "icelake-8360y,grace", "--ranks", "16", "--power", "grace=500"]
+    assert main([*stated, "--price", "0.3 EUR/kWh", "--price", "grace=0.2 EUR/kWh"]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "grace: energy is of whole nodes at 500 W, as stated" in shown
+    assert "icelake-8360y: energy is of the job, by the law of power" in shown
+    assert "energies of different things do not compare" in shown
+    assert main([*stated, "--power", "icelake-8360y=700"]) == 0
+    assert "700 W, as stated; meters there say" in " ".join(capsys.readouterr().out.split())
     moved = on(Model.load(path), "grace")
     found = spending(moved, np.array([[16.0]]), Prices.read(["1 EUR/node-hour"]), 0.9)
     assert found is not None
     assert ENERGY not in found.quantities
+
+
+def test_energy_that_was_metered_on_the_other_machine(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Runs there with energy have their own law: one run says what that many cores take, three what others do."""
+    rows = {n: (0.8 * seconds(n), 200 + 3 * n) for n in (4, 8, 16)}
+    home = ["fit", "-q", str(folder / "e.exp"), "--platform", "icelake-8360y", "--platform", "zen4"]
+    asked = ["--on", "zen4", "--ranks", "8,16", "--metric", "energy", "--format", "json"]
+    for name, counts, fine in (("one", (8,), (True, False)), ("three", (4, 8, 16), (True, True))):
+        lines = [f"{n},{rows[n][0]},{rows[n][0] * rows[n][1]}" for n in counts]
+        (tmp_path / f"{name}.csv").write_text("\n".join(["ranks,time,energy", *lines]) + "\n")
+        given = ["--parameter", "ranks", "--metric", "time", "--metric", "energy", "-q"]
+        assert main(["import", "csv", str(tmp_path / f"{name}.csv"), *given, "-o", str(tmp_path / f"{name}.exp")]) == 0
+        path = str(tmp_path / f"{name}.json")
+        assert main([*home, "--also", str(tmp_path / f"{name}.exp"), "-o", path]) == 0
+        capsys.readouterr()
+        main(["predict", path, *asked])
+        found = json.loads(capsys.readouterr().out)["predictions"]
+        assert tuple(each["status"] == "ok" for each in found) == fine
+        assert found[0]["interval"][0] < rows[8][0] * rows[8][1] < found[0]["interval"][1]
+        assert found[0]["value"] == pytest.approx(rows[8][0] * rows[8][1], rel=0.1)

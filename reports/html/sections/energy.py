@@ -7,7 +7,7 @@ from typing import Any
 from ranksight.analysis.planning.spending import spending
 from ranksight.model.energy.predicted import usable
 from ranksight.reports.html.context import Context
-from ranksight.reports.spending import NAMES, cells, choices
+from ranksight.reports.spending import NAMES, cells, choices, ties
 from ranksight.reports.sweep import RANKS
 
 
@@ -16,7 +16,7 @@ def build(context: Context) -> dict[str, Any] | None:
     sweep = context.sweep
     if sweep.along not in (RANKS, "nodes"):
         return None
-    found = spending(context.model, sweep.points, context.prices, sweep.level)
+    found = spending(context.model, sweep.points[-1:], context.prices, sweep.level)
     if found is None:
         return None
     energy = usable(context.model)
@@ -29,5 +29,5 @@ def build(context: Context) -> dict[str, Any] | None:
         "best": [NAMES[name] for name in found.best()],
         "choices": choices(found),
         "laws": [{"component": law.component, "formula": law.formula(), "windows": law.rows} for law in laws],
-        "notes": found.notes,
+        "notes": (*ties(found), *found.notes),
     }
