@@ -71,6 +71,7 @@ class Moved(Part):
     seen: Array | None = None  # (n, m): configurations that were measured there
     left: Array | None = None  # (K, n): logarithms of those times over what the laws give, NaN where none is known
     runs: Runs = NO_RUNS  # times as measured here
+    doubts: tuple[str, ...] = ()  # of the runs there
 
     def of_functions(
         self, forecast_here: Forecast, timed: Mapping[str, int], points: Array, names: Sequence[str]
@@ -147,7 +148,7 @@ class Moved(Part):
         return Assumed(
             "seconds against the machine of the runs", float(np.exp((core + memory) / 2)),
             float(np.hypot(self.ratio_spread, MIXED * (memory - core))),
-            f"{source}: nothing counted says which, memory traffic, loads or stalls would",
+            f"{source}: nothing counted says which, memory traffic, loads or stalls would", True,
         )  # fmt: skip
 
     def laws(self, laws: Laws, points: Array, names: Sequence[str]) -> None:
@@ -223,8 +224,8 @@ class Moved(Part):
         return replace(self, target=self.target.placed(placement, ranks_per_node))
 
     def remarks(self, points: Array) -> list[str]:
-        """What is assumed of the other machine."""
-        return [str(each) for each in self.assumed]
+        """What is assumed of the other machine, and what is doubtful of runs there."""
+        return [*self.doubts, *map(str, self.assumed)]
 
     def _fits(self) -> bool:
         kernels = len(self.kernels)

@@ -23,5 +23,5 @@ def on(model: Model, platform: Platform | str, *, instructions: float | None = N
     """
     target = load(platform) if isinstance(platform, str) else platform
     moved = moved_to(model, target, instructions)
-    runs = next((anchor.runs for anchor in model.anchors if anchor.name == target.name), None)
-    return moved if moved is model or runs is None else anchored_by(moved, runs)
+    anchor = next((each for each in model.anchors if each.name == target.name), None)
+    return moved if moved is model or anchor is None else anchored_by(moved, anchor)

@@ -187,7 +187,7 @@ def _threads(origin: Platform, target: Platform) -> tuple[Assumed, ...]:
     ours, theirs = (each.layout.threads_per_core for each in (origin, target))
     if ours == theirs:
         return ()
-    return (Assumed("ranks a core", 1.0, 0.0, f"{theirs} hardware threads a core there, {ours} on {origin.name}"),)
+    return (Assumed("rank a core", 1.0, 0.0, f"{theirs} hardware threads a core there, {ours} on {origin.name}"),)
 
 
 def _of_times_alone() -> Assumed:
