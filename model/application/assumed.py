@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import hypot, log, sqrt
+from math import exp, hypot, log, sqrt
 
 import numpy as np
 
@@ -27,6 +27,8 @@ class Assumed(Stored):
 
     def __str__(self) -> str:
         off = f" +- {self.value * self.spread:.2g}" if self.spread else ""
+        if self.spread > 1:
+            off = f", within a factor of {exp(self.spread):.2g},"
         return f"{'learned' if self.learned else 'assumed'}: {self.value:.3g}{off} {self.what} ({self.source})"
 
 

@@ -54,7 +54,7 @@ class Recorded:
         """Whether both are known to be of two machines."""
         if self.processor and other.processor:
             return not same_name(self.processor, other.processor)
-        return abs(np.log(self.nominal / other.nominal)) > NOMINAL
+        return bool(abs(np.log(self.nominal / other.nominal)) > NOMINAL)
 
     def is_of(self, platform: Platform) -> bool | None:
         """Whether the run was on a machine; None where nothing was recorded that says so."""

@@ -38,7 +38,10 @@ from ranksight.model.uncertainty.departure import Departure
 WORK, READ, WRITTEN, READ_BY_RANKS = "work", "bytes_mem_read", "bytes_mem_written", "bytes_mem_read by ranks"
 """Series of :attr:`Sharing.counts`: the work, the bytes read (or all, where they were not separated) without what the
 occupancy of a domain does to them, the bytes written, and the bytes read as if it did nothing."""
-NEVER_LEFT = "all runs fit on one node, and what messages between nodes cost was not seen: measure {ranks} ranks"
+NEVER_LEFT = (
+    "all runs fit on one node, and what messages between nodes cost was not seen: measure {ranks} ranks, two full "
+    "nodes of the machine asked for"
+)
 STEP = 1e-4
 """Step of the derivatives, relative."""
 
