@@ -207,20 +207,22 @@ def _learned(model: Model, equation: Application, runs: Runs) -> tuple[Array, Ar
     remains = np.where(known, runs.logs - predicted(shift), np.nan)
     chi2 = np.nansum(weight * remains**2, axis=1) + (precision * (shift - mean) ** 2).sum(axis=1)
     chi2 += (mean**2 / (variance.mean(axis=0) / 2)).sum()
-    count_of_runs = np.maximum((weight > 0).sum(axis=1), 1)
-    contradicted = np.maximum(chi2 / count_of_runs, 1.0)[:, None]
-    covariance, doubt = covariance * contradicted[..., None], doubt * contradicted.mean()
-    freedom = known.sum(axis=1, keepdims=True) - 2
-    # Runs scatter by no more than the law leaves of them.
-    most = np.sqrt(np.nansum(remains**2, axis=1, keepdims=True) / np.maximum(freedom, 1))
-    noise = np.where(freedom > 0, np.clip(most, BETWEEN_JOBS, noise), noise)
+    larger = np.maximum(chi2 / np.maximum((weight > 0).sum(axis=1), 1), 1.0)
+    covariance, doubt = covariance * larger[:, None, None], doubt * larger.mean()
     everyone = np.tile(mean, (len(machine.kernels), 1))
     spread = np.sqrt(np.square(machine.spread) / 2 + doubt)
     everyone[at] = shift
     spread[at] = np.sqrt(np.diagonal(covariance, axis1=1, axis2=2))
     left = np.full((len(machine.kernels), len(runs.points)), np.nan)
     left[at] = remains
-    return everyone, spread, left, noise
+    return everyone, spread, left, _scatter(remains, noise)
+
+
+def _scatter(remains: Array, noise: Array) -> Array:
+    """Standard deviations (K, n) of runs: no more than the law leaves (K, n) of them, beyond two numbers a kernel."""
+    freedom = np.isfinite(remains).sum(axis=1, keepdims=True) - 2
+    most = np.sqrt(np.nansum(remains**2, axis=1, keepdims=True) / np.maximum(freedom, 1))
+    return np.where(freedom > 0, np.clip(most, BETWEEN_JOBS, noise), noise)
 
 
 def _predictor(model: Model, equation: Application, runs: Runs) -> tuple[Callable[[Array], Array], Array]:
