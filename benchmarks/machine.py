@@ -25,7 +25,7 @@ from benchmarks.table import markdown
 from ranksight.core.experiment import WHOLE, Experiment, Run
 from ranksight.model.fit import fit
 from ranksight.model.fitted_model import Model
-from ranksight.model.machine.anchor import times_there, with_runs
+from ranksight.model.machine.anchor import measured_there, with_runs
 from ranksight.model.machine.machines import on
 from ranksight.model.series.reducing import Series, series_from_experiment
 from ranksight.platforms import Platform, load
@@ -125,7 +125,7 @@ def _spechpc(settings: Settings, folder: Path) -> str:
     for evidence, ranks in EVIDENCE.items():
         node, every, last = Score(), Score(), []
         for name, model in models.items():
-            series = times_there(model, there[name])
+            series = measured_there(model, there[name])
             known = with_runs(model, _at(series, ranks), load(THERE)) if ranks else model
             found = _asked(on(known, THERE), "ranks", sorted(true[name]))
             node.add(*found[NODE], true[name][NODE])

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from ranksight.cli import _separated
+from ranksight.cli import _placing, _separated
 from ranksight.cli._document import print_document
 from ranksight.cli._lines import options, shell_line
 from ranksight.core.errors import UsageError
 from ranksight.core.files import check_output
 
 if TYPE_CHECKING:
-    import argparse
-
     from ranksight.core.arrays import Array
     from ranksight.model.energy.prices import Prices
     from ranksight.model.fitted_model import Model
@@ -48,6 +47,8 @@ def which_machine(args: argparse.Namespace) -> int:
         _points(model, args),
         level=args.level or LEVEL,
         instructions=args.instructions,
+        placement=args.placement,
+        ranks_per_node=args.ranks_per_node,
         power=_stated("power", args.power),
         price=_priced(args.price, args.on),
     )
@@ -70,7 +71,8 @@ def which_machine(args: argparse.Namespace) -> int:
         best = next((each for each in found if each.status == "ok"), None)
         if best is not None and not args.quiet:
             stated = {load(name).name: name for name in args.on}[best.machine]
-            line = shell_line("ranksight", "diagnose", args.before, *options(best.configuration), "--on", stated)
+            there = _placing.where(argparse.Namespace(**{**vars(args), "on": stated}))
+            line = shell_line("ranksight", "diagnose", args.before, *options(best.configuration), *there)
             show("", next_step(line))
     return 0 if any(each.status == "ok" for each in found) else 4
 

@@ -34,6 +34,13 @@ def placed(model: Model, args: argparse.Namespace) -> Model:
     return on_machine(model, args).with_algorithms(algorithms).placed(*here, topology)
 
 
+def where(args: argparse.Namespace) -> tuple[str, ...]:
+    """The words of a line that say on which machine its ranks are, and how they are placed."""
+    named = {"--on": args.on, "--instructions": args.instructions, "--placement": args.placement,
+             "--ranks-per-node": args.ranks_per_node}  # fmt: skip
+    return tuple(str(word) for name, value in named.items() if value is not None for word in (name, value))
+
+
 def on_machine(model: Model, args: argparse.Namespace) -> Model:
     """The model on the machine that the options name."""
     if args.on is None:

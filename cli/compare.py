@@ -51,8 +51,10 @@ def run(args: argparse.Namespace) -> int:
         from ranksight.cli._machines import which_machine
 
         return which_machine(args)
-    if alone := [name for name in ("instructions", "price", "power") if getattr(args, name)]:
-        raise UsageError(f"--{alone[0]} is of machines", "name them with --on, and one model")
+    if alone := [
+        name for name in ("instructions", "placement", "ranks_per_node", "price", "power") if getattr(args, name)
+    ]:
+        raise UsageError(f"--{alone[0].replace('_', '-')} is of machines", "name them with --on, and one model")
     if args.output is not None:
         check_output(args.output, args.force)
 

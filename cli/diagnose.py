@@ -132,10 +132,10 @@ def _print(found: Diagnosis, args: argparse.Namespace) -> None:
 
     show(*blocks(found, args.top))
     if not args.quiet:
-        show("", next_step(_next(found, args.model, args.on)))
+        show("", next_step(_next(found, args.model, _placing.where(args))))
 
 
-def _next(found: Diagnosis, model: Path, on: str | None) -> str:
+def _next(found: Diagnosis, model: Path, there: tuple[str, ...]) -> str:
     """What to type: counters or a description of the machine where they decide more, runs where the evidence ends, or
     a forecast."""
     from ranksight.analysis.diagnosis.ceilings import NAMES
@@ -144,8 +144,8 @@ def _next(found: Diagnosis, model: Path, on: str | None) -> str:
     rows = found.verdicts()
     heavy = rows[rows["share"] >= 0.05]
     at = options(dict(zip(found.model.parameters, found.target.tolist(), strict=True)))
-    names = found.model.parameters
-    if "ranks" in names and len(set(found.model.training[:, names.index("ranks")].tolist())) == 1:
+    names, moved = found.model.parameters, bool(found.model.equation.machine)
+    if not moved and "ranks" in names and len(set(found.model.training[:, names.index("ranks")].tolist())) == 1:
         return shell_line("ranksight", "plan", model, *at)
     if (heavy["verdict"] == "undecided").any():
         ceilings = found.evidence.ceilings
@@ -157,6 +157,6 @@ def _next(found: Diagnosis, model: Path, on: str | None) -> str:
             name in contested for name, known in zip(NAMES, ceilings.certain, strict=True) if not known
         ):
             return "ranksight calibrate -o this-node.toml  # on such a node; then fit with --platform this-node.toml"
-        return shell_line("ranksight", "plan", model, *at)
-    there = () if on is None else ("--on", on)
+        if not moved:
+            return shell_line("ranksight", "plan", model, *at)
     return shell_line("ranksight", "predict", model, *at, "--metric", "time", *there)

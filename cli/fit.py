@@ -86,12 +86,14 @@ def _machines(args: argparse.Namespace) -> tuple[str | None, list[tuple[Path, st
 
 def _measured_here(experiment: Experiment, platform: str | None, elsewhere: list[tuple[Path, str]]) -> Experiment:
     """The runs on the first machine, where the experiment has those of several."""
-    from ranksight.model.machine.mixed import check_one_machine, runs_on
+    from ranksight.model.machine.mixed import check_one_machine, misnamed, runs_on
     from ranksight.platforms import load
 
     if platform is not None and any(path == experiment.path for path, _ in elsewhere):
         return runs_on(experiment, load(platform))
     check_one_machine(experiment)
+    if platform is not None:
+        warn(misnamed(experiment, load(platform)))
     return experiment
 
 
@@ -100,15 +102,21 @@ def _anchored(model: Model, elsewhere: list[tuple[Path, str]], args: argparse.Na
     if not elsewhere:
         return model
     from ranksight.core.experiment import read
-    from ranksight.model.machine.anchor import times_there, with_energy, with_runs
-    from ranksight.model.machine.mixed import runs_on
+    from ranksight.model.machine.anchor import measured_there, with_energy, with_runs
+    from ranksight.model.machine.mixed import check_one_machine, misnamed, runs_on
     from ranksight.platforms import load
 
     for path, name in elsewhere:
         platform, experiment = load(name), read(path)
-        experiment = runs_on(experiment, platform) if path == args.experiment else experiment
-        model = with_runs(model, times_there(model, experiment, _over_ranks(args.ranks_reduce)), platform)
+        if path == args.experiment:
+            experiment = runs_on(experiment, platform)
+        else:
+            check_one_machine(experiment)
+            warn(misnamed(experiment, platform))
+        model = with_runs(model, measured_there(model, experiment, _over_ranks(args.ranks_reduce)), platform)
         model = with_energy(model, experiment, platform)
+        for doubt in model.anchors[-1].doubts:
+            warn(doubt)
     return model
 
 

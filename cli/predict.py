@@ -70,6 +70,7 @@ def run(args: argparse.Namespace) -> int:
     if metrics is None and args.format in ("table", *TABLES) and "time" in model.fitted.metrics:
         metrics = ["time"]
         also = [name for name in (*dict.fromkeys(model.fitted.metrics), *model.metered) if name != "time"]
+        also = [name for name in also if model.equation.machine.answers(name, model.functions.locality.keys)]
     elif metrics == ["all"]:
         metrics = None
     points = model.combinations(args.asked)
@@ -226,11 +227,11 @@ def _next(prediction: Prediction, args: argparse.Namespace) -> list[Block]:
         return []
     missing = answers.points[(answers.said.status != OK).any(axis=0)]
     verb, asked = "diagnose", args.asked
-    if len(missing):
+    if len(missing) and args.on is None:  # plans are of runs on the machine of the model
         columns = dict(zip(answers.parameters, missing.T, strict=True))
         verb = "plan"
         asked = {name: [x for x in values if x in columns[name]] for name, values in asked.items() if name in columns}
     elif "ranks" not in answers.parameters and not answers.kernels.astype(bool).any():
         verb, asked = "report", {name: [max(values)] for name, values in asked.items()}
-    there = ["--on", args.on] if args.on is not None and verb != "plan" else []
+    there = _placing.where(args) if verb != "plan" else ()
     return ["", next_step(shell_line("ranksight", verb, args.model, *options(asked), *there))]

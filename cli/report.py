@@ -26,7 +26,7 @@ from ranksight.cli import _separated
 from ranksight.cli._document import print_document
 from ranksight.cli._lines import shell_line
 from ranksight.cli._parser import Parser
-from ranksight.cli._placing import on_machine
+from ranksight.cli._placing import on_machine, where
 from ranksight.cli._saying import warn
 from ranksight.core.errors import InputError, UsageError
 from ranksight.core.files import check_output, with_name
@@ -94,7 +94,7 @@ def context_of(args: argparse.Namespace) -> Context:
         raise UsageError("--expectations needs an experiment to compare with", "give --experiment FOLDER")
     study = None if args.expectations is None else read_study(args.expectations)
     platform = load(args.platform) if args.platform is not None else None
-    model = on_machine(Model.load(args.model), args)
+    model = on_machine(Model.load(args.model), args).placed(args.placement, args.ranks_per_node)
     if args.on is not None:
         if args.experiment:
             raise UsageError("--experiment is of the machine of the runs, and the report of another", "leave one out")
@@ -125,6 +125,7 @@ def context_of(args: argparse.Namespace) -> Context:
         args.efficiency,
         origin(experiments, args.author),
         prices=Prices.read(args.price, "--price"),
+        where=where(args),
     )
 
 

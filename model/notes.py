@@ -10,6 +10,7 @@ from ranksight.core.arrays import Array, ratio
 from ranksight.core.experiment import WHOLE
 from ranksight.core.mpi import communicates
 from ranksight.core.units import some_of
+from ranksight.model.application.node import NODES
 from ranksight.model.fitting.iterations import iterated
 from ranksight.model.resource.counters import notes_of
 from ranksight.model.series.computation import RANKS, THREADS, WORK_PER_RANK, cores
@@ -51,6 +52,7 @@ def notes(model: Learned, points: Array, with_energy: bool = True) -> tuple[str,
         _changing(model, points),
         _teams(model, points),
         one_domain(model, points),
+        idle_domains(model, points),
         partners(model, points),
         *model.refined(points).remarks,
         _assumed(model, points),
@@ -188,7 +190,10 @@ def one_domain(model: Learned, points: Array) -> str:
     most, asked = (cores(each, model.parameters).max(initial=1) for each in (model.training, points))
     if asked <= most:
         return ""
+    machine = model.equation.machine
     remedy = "fit with --platform NAME, or --cores-per-domain N and --ranks-per-node N (lscpu shows both)"
+    if machine and machine.target:
+        remedy = f"runs on a domain of {machine.name}, {machine.target.cores} cores, show it: fit --also"
     if counted is None and _levelling(model, most):
         return (
             "times alone do not separate work that is not divided from a memory domain that is full: if the "
@@ -199,6 +204,23 @@ def one_domain(model: Learned, points: Array) -> str:
     return (
         f"how many cores share memory is not known: {asked:g} are assumed to share it as the {most:g} of the runs did; "
         f"{remedy}"
+    )
+
+
+def idle_domains(model: Learned, points: Array) -> str:
+    """That ranks at `points` (k, m) leave memory domains of another machine idle, as they were placed in the runs."""
+    machine = model.equation.machine
+    domains = machine.target
+    if not machine or not domains or domains.placement != "compact" or NODES in model.parameters:
+        return ""
+    ranks = np.unique(cores(points, model.parameters))
+    used = np.ceil(ranks / domains.cores).astype(int)
+    idle = (used < domains.count) & (ranks > 1)
+    if not idle.any():
+        return ""
+    each = some_of([f"{n:g} ranks fill {few}" for n, few in zip(ranks[idle], used[idle], strict=True)])
+    return (
+        f"placed compactly, {each} of {domains.count} memory domains of {machine.name}: --placement scattered uses all"
     )
 
 

@@ -22,6 +22,9 @@ from ranksight.core.units import counted
 from ranksight.platforms.assumptions import spread
 from ranksight.platforms.platform import Platform
 
+SETS = {"x86_64": "x86-64", "amd64": "x86-64", "aarch64": "AArch64", "arm64": "AArch64"}
+"""Instruction sets by the names that systems give them; each is an architecture of which no core is known."""
+
 
 @dataclass(frozen=True)
 class Factor:
@@ -44,7 +47,8 @@ def issue_width(platform: Platform) -> int | None:
 def instructions_per_cycle(here: Platform, there: Platform) -> Factor:
     """Those of a core of `there` over those of a core of `here`, for the same program."""
     first, second = (each.architecture if is_stated(each) else "" for each in (here, there))
-    if first and first == second and here.caches[:2] == there.caches[:2]:
+    named = first and first not in SETS.values()
+    if named and first == second and here.caches[:2] == there.caches[:2]:
         return Factor(1.0, spread("same"), "the same core")
     table = _table()
     if first == second and first in table:
@@ -82,7 +86,9 @@ def is_stated(platform: Platform) -> bool:
 
 
 def instruction_set(platform: Platform) -> str:
-    """``x86-64`` or ``AArch64``; empty where the core is not in the table."""
+    """``x86-64`` or ``AArch64``; empty where the architecture is neither, nor a core of the table."""
+    if platform.architecture in SETS.values():
+        return platform.architecture
     return str(_table().get(platform.architecture, {}).get("set", ""))
 
 

@@ -41,6 +41,11 @@ def is_named(model: str, platform: Platform) -> bool:
     return any(_holds(words, _words(name)) for name in platform.processors)
 
 
+def same_name(one: str, other: str) -> bool:
+    """Whether two names, as systems and tools write them, are of one processor."""
+    return _words(one) == _words(other)
+
+
 def measured_on(environment: Mapping[str, str]) -> Platform | None:
     """The described machine that matches a run's recorded `environment`: its processor's name and number of cores.
 

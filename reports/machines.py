@@ -30,16 +30,15 @@ def blocks(found: Sequence[Offer]) -> list[Block]:
         mine = [each for each in found if tuple(each.configuration.values()) == place]
         title = in_words({name: whole(value) for name, value in mine[0].configuration.items()})
         name, *numbers, verdicts = _heads(found)
-        columns = [f"{name}:name", *numbers, f"{verdicts}:text"]
+        columns = [f"{name}:word", *numbers, f"{verdicts}:text"]
         shown += [
             *([""] if shown else []),
             f"{title}: the job on {counted(len(mine), 'machine')}",
             Table(columns, _cells(mine), 2),
         ]
-        shown += [Text(f"{each.machine}: insufficient: {each.reason}", 2) for each in mine if each.status != "ok"]
+        shown += [Text(f"{text}", 2) for text in _insufficient(mine)]
     shown += [Text(text, 0) for text in _energies(found)]
-    first = {each.machine: each for each in found}
-    shown += [Text(f"{name}: {text}", 0) for name, each in first.items() for text in each.assumed]
+    shown += [Text(text, 0) for text in _assumed(found)]
     return shown
 
 
@@ -72,15 +71,25 @@ def page(application: str, found: Sequence[Offer]) -> str:
         mine = [each for each in found if tuple(each.configuration.values()) == place]
         title = f"{application}: {in_words({name: whole(value) for name, value in mine[0].configuration.items()})}"
         parts.append(table(title, _heads(found), _cells(mine)))
-    first = {each.machine: each for each in found}
+        parts += [f"<p>{escape(text)}</p>" for text in _insufficient(mine)]
     energies = "".join(f"<p>{escape(text)}.</p>" for text in _energies(found))
-    assumed = "".join(f"<li>{escape(f'{name}: {text}')}</li>" for name, each in first.items() for text in each.assumed)
+    assumed = "".join(f"<li>{escape(text)}</li>" for text in _assumed(found))
     style = "body{font-family:sans-serif;max-width:70em;margin:2em auto}td,th{padding:.2em .8em;text-align:left}"
     head = f"<meta charset='utf-8'><title>{escape(application)}: which machine</title><style>{style}</style>"
     return (
         f"<!doctype html><html lang='en'><head>{head}</head><body><h1>Which machine</h1>{''.join(parts)}{energies}"
-        f"<h2>Assumed</h2><ul>{assumed}</ul></body></html>\n"
+        f"<h2>Assumed, learned and to be known</h2><ul>{assumed}</ul></body></html>\n"
     )
+
+
+def _insufficient(found: Sequence[Offer]) -> list[str]:
+    """Why data are insufficient on machines whose times have a question mark."""
+    return [f"?: insufficient on {each.machine}: {each.reason}" for each in found if each.status != "ok"]
+
+
+def _assumed(found: Sequence[Offer]) -> list[str]:
+    """What is assumed of each machine, and what else is to be known, each once."""
+    return list(dict.fromkeys(f"{each.machine}: {text}" for each in found for text in each.assumed if text))
 
 
 def _joules(offer: Offer) -> str:

@@ -19,6 +19,7 @@ from ranksight.core.errors import InputError, meant
 from ranksight.core.records import dataclass
 from ranksight.model.application.breakdown import Breakdown
 from ranksight.model.fitted_model import Model
+from ranksight.model.machine.transfer import measured_platform
 from ranksight.model.uncertainty.forecast import OK, Forecast
 
 RANKS = "ranks"
@@ -66,6 +67,16 @@ class Sweep:
     def legend(self) -> str:
         """What :attr:`marks` mean, to end a caption with; empty where there are none."""
         return "; ?: insufficient data" if any(self.marks) else ""
+
+    @property
+    def machine_of_runs(self) -> str:
+        """Name of the machine that the runs were on, where another is asked for; empty otherwise."""
+        return measured_platform(self.model).name if self.model.equation.machine else ""
+
+    @property
+    def measured_range(self) -> str:
+        """What the range of the runs is called."""
+        return f"range measured on {self.machine_of_runs}" if self.machine_of_runs else "measured range"
 
     @property
     def supported(self) -> float | None:

@@ -57,18 +57,24 @@ def _interval(sweep: Sweep) -> Fact:
 def _distance(sweep: Sweep) -> Fact:
     """How far the target lies from what was measured, along every parameter."""
     words, farthest = [], 1.0
+    seen, origin = sweep.model.equation.machine.seen, sweep.machine_of_runs
+    measured = sweep.model.training if seen is None else seen
+    where = f" on {origin}" if origin and seen is None else ""
     for at, name in enumerate(sweep.model.parameters):
-        column, asked = sweep.model.training[:, at], sweep.target[name]
+        column, asked = measured[:, at], sweep.target[name]
         low, high = float(column.min()), float(column.max())
         if low <= asked <= high:
-            words.append(f"{place(name, asked)} is within what was measured ({low:g} to {high:g})")
+            words.append(f"{place(name, asked)} is within what was measured{where} ({low:g} to {high:g})")
             continue
         factor = asked / high if asked > high else low / asked if asked > 0 else float("inf")
         farthest = max(farthest, factor)
         end = "the largest measured" if asked > high else "below the smallest measured"
-        words.append(f"{place(name, asked)} is {factor:.3g} times {end}")
-    grade: Grade = "good" if farthest <= 4 else "fair" if farthest <= 32 else "poor"
-    return Fact(grade, "Distance", "; ".join(words) + f"; {len(sweep.model.training)} configurations were measured.")
+        words.append(f"{place(name, asked)} is {factor:.3g} times {end}{where}")
+    # No distance is short to a machine on which nothing was measured.
+    grade: Grade = "good" if farthest <= 4 and not where else "fair" if farthest <= 32 else "poor"
+    many = f"{counted(len(measured), 'configuration')} {'was' if len(measured) == 1 else 'were'} measured there"
+    text = f"{len(measured)} configurations were measured{where}." if seen is None else f"{many}."
+    return Fact(grade, "Distance", f"{'; '.join(words)}; {text}")
 
 
 def _machine(sweep: Sweep) -> list[Fact]:

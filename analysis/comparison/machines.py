@@ -20,6 +20,7 @@ from ranksight.model.energy.prices import JOULES, Prices
 from ranksight.model.fitted_model import Model
 from ranksight.model.machine import machines as other
 from ranksight.model.machine.transfer import measured_platform
+from ranksight.model.notes import idle_domains
 from ranksight.model.uncertainty import forecast
 from ranksight.platforms import Platform, load
 
@@ -94,6 +95,8 @@ def offers(
     *,
     level: float = 0.9,
     instructions: float | None = None,
+    placement: str | None = None,
+    ranks_per_node: int | None = None,
     power: Mapping[str, float] | None = None,
     price: Mapping[str, Prices] | None = None,
 ) -> list[Offer]:
@@ -106,6 +109,8 @@ def offers(
     ----------
     machines : sequence of str
         Names or files of platforms; that of the runs may be among them.
+    placement, ranks_per_node : optional
+        How ranks are placed on all of them; see :meth:`ranksight.model.fitted_model.Model.placed`.
     """
     platforms = [load(name) for name in machines]
     names = [each.name for each in platforms]
@@ -123,6 +128,7 @@ def offers(
     rows = []
     for platform in platforms:
         moved = on(model, platform, instructions=None if platform == home else instructions)
+        moved = moved.placed(placement, ranks_per_node)
         watts, prices = (power or {}).get(platform.name), (price or {}).get(platform.name)
         rows += _offers_of(moved, platform, points, level, before, watts, prices)
     order = {tuple(point): at for at, point in enumerate(points.tolist())}
@@ -148,7 +154,8 @@ def _offers_of(
         raise InputError("the model has no metric 'time'", "fit runs that measured times")
     after = _verdicts(model, points, level)
     machine = model.equation.machine
-    nodes_of = np.array([_nodes(dict(zip(model.parameters, x, strict=True)), platform) for x in points.tolist()])
+    on_node = node.ranks if (node := model.equation.node) else platform.cores
+    nodes_of = np.array([_nodes(dict(zip(model.parameters, x, strict=True)), on_node) for x in points.tolist()])
     energies = _energies(model, points, total, level, nodes_of, power)
     rows = []
     for at, point in enumerate(points.tolist()):
@@ -181,7 +188,7 @@ def _offers_of(
                 None if price is None else _cost(price, platform, configuration, seconds, nodes, joules),
                 "" if price is None else price.currency,
                 changed,
-                tuple(map(str, machine.assumed)) if machine else (),
+                (idle_domains(model, points[[at]]), *machine.remarks(points)) if machine else (),
             )
         )
     return rows
@@ -231,11 +238,11 @@ def _cost(
     return float(machine) + (joules or 0.0) / JOULES * price.kwh
 
 
-def _nodes(configuration: Mapping[str, float], platform: Platform) -> int:
-    """Nodes that a job takes with a rank on each core."""
+def _nodes(configuration: Mapping[str, float], ranks: int) -> int:
+    """Nodes that a job takes with so many ranks, of a thread each, on one."""
     if "nodes" in configuration:
         return max(1, ceil(configuration["nodes"]))
-    return max(1, ceil(configuration.get("ranks", 1.0) * configuration.get("threads", 1.0) / platform.cores))
+    return max(1, ceil(configuration.get("ranks", 1.0) * configuration.get("threads", 1.0) / ranks))
 
 
 def _verdicts(model: Model, points: Array, level: float) -> list[dict[str, str]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import hypot, log
+from math import exp, hypot, log, sqrt
 
 import numpy as np
 
@@ -22,9 +22,14 @@ class Assumed(Stored):
     value: float
     spread: float  # standard deviation of its logarithm
     source: str
+    of_kernels: bool = False  # whether runs there learn it with the kernels' times
+    learned: bool = False  # from runs there
 
     def __str__(self) -> str:
-        return f"assumed: {self.value:.3g} +- {self.value * self.spread:.2g} {self.what} ({self.source})"
+        off = f" +- {self.value * self.spread:.2g}" if self.spread else ""
+        if self.spread > 1:
+            off = f", within a factor of {exp(self.spread):.2g},"
+        return f"{'learned' if self.learned else 'assumed'}: {self.value:.3g}{off} {self.what} ({self.source})"
 
 
 def core_factors(origin: Platform, target: Platform, clock: float, instructions: float | None) -> tuple[Assumed, ...]:
@@ -36,14 +41,20 @@ def core_factors(origin: Platform, target: Platform, clock: float, instructions:
     one, other = instruction_set(origin), instruction_set(target)
     if instructions is not None:
         factors.append(Assumed(f"instructions against {origin.name}", instructions, 0.0, "as stated"))
-    elif origin.architecture != target.architecture and (one != other or not one):
+    elif not same_instructions(origin, target):
         sets = f"{other} against {one}" if one and other else "an instruction set is not known"
         source = f"{sets}, no factor is stated: --instructions RATIO states it"
-        factors.append(Assumed(f"instructions against {origin.name}", 1.0, spread("sets"), source))
+        factors.append(Assumed(f"instructions against {origin.name}", 1.0, spread("sets"), source, True))
     ipc = instructions_per_cycle(origin, target)
     name = origin.architecture or origin.name
-    factors.append(Assumed(f"instructions per cycle against {name}", ipc.value, ipc.spread, ipc.source))
+    factors.append(Assumed(f"instructions per cycle against {name}", ipc.value, ipc.spread, ipc.source, True))
     return (*factors, _clock(origin, target, clock))
+
+
+def same_instructions(origin: Platform, target: Platform) -> bool:
+    """Whether cores of two machines are known to have one instruction set."""
+    one, other = instruction_set(origin), instruction_set(target)
+    return origin.architecture == target.architecture or (one == other and bool(one))
 
 
 def core_seconds(factors: tuple[Assumed, ...]) -> tuple[float, float]:
@@ -81,28 +92,39 @@ def _clock(origin: Platform, target: Platform, clock: float) -> Assumed:
     """The clock there over that of the runs."""
     hertz = clock if clock > 0 else origin.frequency
     if target.clock.measured is not None:
-        return Assumed(f"clock against {origin.name}", target.clock.measured / hertz, 0.01, "measured under load there")
+        source = "measured under load there"
+        return Assumed(f"clock against {origin.name}", target.clock.measured / hertz, 0.01, source, True)
     base, top = target.clock.base, target.clock.single
     if top is None or origin.clock.single is None or origin.clock.single <= origin.clock.base or top <= base:
         value = base * min(hertz / origin.frequency, 1.0)
         source = f"{origin.name} ran at {hertz / origin.frequency:.0%} of its nominal clock, and so does {target.name}"
-        return Assumed(f"clock against {origin.name}", value / hertz, spread("clock"), source)
+        return Assumed(f"clock against {origin.name}", value / hertz, spread("clock"), source, True)
     share = (hertz - origin.clock.base) / (origin.clock.single - origin.clock.base)
     value = base + share * (top - base) if share > 0 else base * hertz / origin.clock.base
     deviation = spread("turbo") * (top - base) / value
     source = f"{origin.name} ran at {max(share, 0):.0%} of its turbo range, and so does {target.name}"
-    return Assumed(f"clock against {origin.name}", value / hertz, deviation, source)
+    return Assumed(f"clock against {origin.name}", value / hertz, deviation, source, True)
 
 
 def bandwidth(origin: Platform, target: Platform) -> Assumed:
-    """A kernel's share of the described bandwidth of a domain, there over here, and how large both are."""
-    keys = ("memory.bandwidth_domain", "memory.scaling.update")
-    guessed = [key for key in keys if (source_of := target.source(key)) is not None and source_of.estimate]
-    bandwidth_here, other = (platform.memory.bandwidth_domain * platform.domains for platform in (origin, target))
-    source = (
-        f"{'estimated' if guessed else 'described'} {other / 1e9:.3g} GB/s a node against {bandwidth_here / 1e9:.3g}"
-    )
-    what = f"share of the described bandwidth against {origin.name}"
-    known = is_stated(origin) and is_stated(target)
-    name = "unknown" if not known else "bandwidth_estimated" if guessed else "bandwidth_measured"
-    return Assumed(what, 1.0, spread(name), source)
+    """What kernels get of the described bandwidth there over the same here, and how large both are.
+
+    An estimate of either machine is as uncertain as one of the other: what a kernel had of it here is then as well.
+    """
+    texts = []
+    for platform in (target, origin):
+        size = f"{platform.memory.bandwidth_domain * platform.domains / 1e9:.3g} GB/s"
+        texts.append(f"{size} estimated" if _is_estimated(platform) else size)
+    source = f"{texts[0]} a node against {texts[1]} on {origin.name}"
+    what = "times the bandwidth of memory that its description gives"
+    if not (is_stated(origin) and is_stated(target)):
+        return Assumed(what, 1.0, spread("unknown"), source, True)
+    least, guessed = spread("bandwidth_measured"), sum(map(_is_estimated, (origin, target)))
+    variance = least**2 + guessed * (spread("bandwidth_estimated") ** 2 - least**2)
+    return Assumed(what, 1.0, sqrt(variance), source, True)
+
+
+def _is_estimated(platform: Platform) -> bool:
+    """Whether a bandwidth of memory is an estimate."""
+    sources = map(platform.source, ("memory.bandwidth_domain", "memory.scaling.update"))
+    return any(each is not None and each.estimate for each in sources)

@@ -51,7 +51,9 @@ if TYPE_CHECKING:
     from ranksight.model.application.exchanged import Replay
     from ranksight.model.messages.message_model import Messages
 
-NEVER_LEFT = "all runs fit on one node, and what messages between nodes cost was not seen: measure {ranks} ranks"
+NEVER_LEFT = (
+    "all runs fit on one node, and what messages between nodes cost was not seen: measure {ranks} ranks, two full nodes"
+)
 
 
 def timed_alone(functions: Functions) -> tuple[str, ...]:

@@ -15,6 +15,8 @@ part d of the time is divided work, W / (n T) with W that of the fewest nodes, a
 divide, which other machines change by less: with z the logarithm above,
 
     T_there / T_here = d exp(z) + (1 - d) exp(u z)
+
+where the second part is as uncertain as another network, unless a run there has it.
 """
 
 from __future__ import annotations
@@ -68,10 +70,13 @@ class Moved(Part):
     origin: Domains  # ranks on the domains of both, whose bandwidths are described
     target: Domains
     assumed: tuple[Assumed, ...]
-    network: bool = True  # whether the network there is described
+    messages: tuple[float, float] = (0.0, 0.0)
+    """Standard deviations of the logarithm of messages' times inside of a node and between nodes, where the network
+    there is not described."""
     seen: Array | None = None  # (n, m): configurations that were measured there
     left: Array | None = None  # (K, n): logarithms of those times over what the laws give, NaN where none is known
     runs: Runs = NO_RUNS  # times as measured here
+    doubts: tuple[str, ...] = ()  # of the runs there
 
     def of_functions(
         self, forecast_here: Forecast, timed: Mapping[str, int], points: Array, names: Sequence[str]
@@ -100,7 +105,9 @@ class Moved(Part):
         variance = np.minimum(squares[:, RATIO] + (spread("scale") * self._far(points)) ** 2, self.ratio_spread**2)
         variance = variance + squares[:, BOUND] * (memory - core) ** 2
         centre = core + waits * (memory - core) + self.shift[rows, RATIO, None]
-        return of_parts(centre, variance, self._divided(rows, points, names, logs))
+        # A run there has the network of that machine in it.
+        network = spread("network") if self.seen is None else 0.0
+        return of_parts(centre, variance, self._divided(rows, points, names, logs), network=network)
 
     def _divided(self, rows: Index, points: Array, names: Sequence[str], logs: Array) -> Array:
         """Part (K, k) of the times here that is work of the fewest nodes, divided: 1 inside of a node, and where no
@@ -148,7 +155,7 @@ class Moved(Part):
         return Assumed(
             "seconds against the machine of the runs", float(np.exp((core + memory) / 2)),
             float(np.hypot(self.ratio_spread, MIXED * (memory - core))),
-            f"{source}: nothing counted says which, memory traffic, loads or stalls would",
+            f"{source}: nothing counted says which, memory traffic, loads or stalls would", True,
         )  # fmt: skip
 
     def laws(self, laws: Laws, points: Array, names: Sequence[str]) -> None:
@@ -200,9 +207,21 @@ class Moved(Part):
         squares = (work * core) ** 2 + (traffic * memory) ** 2 + waits**2 * (memory**2 + spread("latency") ** 2)
         return np.asarray(np.sqrt(squares) / total)
 
-    def wider(self, times: Forecast, deviation: float) -> Forecast:
+    def wider(self, times: Forecast, deviation: float | Array) -> Forecast:
         """Seconds that no law here counts, whose logarithm is off by `deviation` on another machine."""
         return times.having(Quantity.of_ends(times.value, times.lower, times.upper).wider(deviation))
+
+    def answers(self, name: str, known: Collection[tuple[str, str]]) -> bool:
+        """Whether a metric of some kernel is predicted there: times, counts that follow from the program, and what is
+        `known` of the machine, by kernel and metric."""
+        about = metric(name)
+        steady = about.kind == "requirement" and about.steady
+        return name == "time" or steady or any(name == each for _, each in known)
+
+    def exchanged(self, times: Forecast, points: Array, names: Sequence[str]) -> Forecast:
+        """Times of messages (o, k) on a network that may not be that of this machine."""
+        nodes = points[:, list(names).index(NODES)] if NODES in names else self.target.nodes(cores(points, names))
+        return self.wider(times, np.where(nodes > 1, self.messages[1], self.messages[0]))
 
     def refuse(
         self,
@@ -211,12 +230,9 @@ class Moved(Part):
         rows: Mapping[tuple[str, str], int],
         known: Collection[tuple[str, str]],
     ) -> None:
-        """Mark what the machine decides and no law moves: all but times, counts that follow from the program, and what
-        is `known` of the machine, by kernel and metric."""
+        """Mark what the machine decides and no law moves: all but what it :meth:`answers`."""
         for (kernel, name), row in rows.items():
-            about = metric(name)
-            steady = about.kind == "requirement" and about.steady
-            if name != "time" and not steady and (kernel, name) not in known:
+            if not self.answers(name, [key for key in known if key[0] == kernel]):
                 status[row], reason[row] = forecast.NO_DATA, ELSEWHERE.format(metric=name, machine=self.name)
 
     def placed(self, placement: str | None, ranks_per_node: int | None) -> Moved:
@@ -224,8 +240,8 @@ class Moved(Part):
         return replace(self, target=self.target.placed(placement, ranks_per_node))
 
     def remarks(self, points: Array) -> list[str]:
-        """What is assumed of the other machine."""
-        return [str(each) for each in self.assumed]
+        """What is assumed of the other machine, and what is doubtful of runs there."""
+        return [*self.doubts, *map(str, self.assumed)]
 
     def _fits(self) -> bool:
         kernels = len(self.kernels)
@@ -252,9 +268,13 @@ class _Unmoved(Moved):
         """The times as they are."""
         return times
 
-    def wider(self, times: Forecast, deviation: float) -> Forecast:
+    def wider(self, times: Forecast, deviation: float | Array) -> Forecast:
         """The seconds as they are."""
         return times
+
+    def answers(self, name: str, known: Collection[tuple[str, str]]) -> bool:
+        """All are."""
+        return True
 
     def refuse(
         self,
@@ -277,16 +297,20 @@ def _distance(points: Array, others: Array) -> Array:
     return np.asarray(np.sqrt((each**2).sum(axis=2)))
 
 
-def of_parts(centre: Array, variance: Array, divided: Array, power: float = UNDIVIDED) -> tuple[Array, Array]:
+def of_parts(
+    centre: Array, variance: Array, divided: Array, power: float = UNDIVIDED, network: float = 0.0
+) -> tuple[Array, Array]:
     """Logarithm of a ratio of machines, and its standard deviation, of times of which a part `divided` is divided work.
 
-    `centre`, `variance`: of the logarithm of the ratio of that work; all of one shape.
+    `centre`, `variance`: of the logarithm of the ratio of that work; all of one shape. `network`: standard deviation of
+    that of the rest, as messages go over another network.
     """
     rest = (1 - divided) * np.exp(power * centre)
     whole = divided * np.exp(centre) + rest
     share = rest / whole
     slope = 1 - share * (1 - power)
-    return np.log(whole), np.sqrt(slope**2 * variance + (spread("undivided") * share * centre) ** 2)
+    of_rest = share * np.hypot(spread("undivided") * centre, network)
+    return np.log(whole), np.hypot(slope * np.sqrt(variance), of_rest)
 
 
 def _rate(domains: Domains, ranks: Array) -> Array:

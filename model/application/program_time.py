@@ -37,8 +37,8 @@ def program_time(
     predicted = refined.said
     timed, exchanged = _summands(equation, predicted, functions, points)
     messages = None if exchanged is None else exchanged.times
-    if messages is not None and not equation.machine.network:
-        messages = equation.machine.wider(messages, spread("network"))
+    if messages is not None:
+        messages = equation.machine.exchanged(messages, points, functions.fitted.parameters)
     rows = _rows(timed)
     summed = whole.add(predicted, rows, shares[rows], rho)
     total, form = _first_row(summed), summed.form[0]

@@ -38,6 +38,9 @@ class Runs(Part):
     logs: Array  # (K, n): of the median over repetitions; NaN where there is none
     errors: Array  # (K, n): their standard errors; NaN where nothing was repeated
     scatter: Array  # (K, n): standard deviations of one run; NaN where nothing was repeated
+    excess: Array | None = None
+    """(K, n): logarithm of the instructions that runs on another machine counted over those that the functions give;
+    None where nothing is compared."""
 
     @classmethod
     def of(cls, series: Series) -> Runs:
@@ -89,7 +92,8 @@ class Runs(Part):
 
     def _fits(self) -> bool:
         shape = (len(self.kernels), len(self.points))
-        return self.points.ndim == 2 and self.logs.shape == self.errors.shape == self.scatter.shape == shape
+        tables = [self.logs, self.errors, self.scatter, *([] if self.excess is None else [self.excess])]
+        return self.points.ndim == 2 and all(table.shape == shape for table in tables)
 
 
 NO_RUNS = Runs((), *np.empty((4, 0, 0)))
@@ -117,3 +121,4 @@ class Anchor(Stored):
     name: str  # of its platform
     platform: str  # as its file describes it
     runs: Runs
+    doubts: tuple[str, ...] = ()  # what of the runs differs from the program's by more than machines do

@@ -3,11 +3,13 @@
 For each kernel k four numbers s_k are learned: logarithms of the seconds of a core, of a memory domain, and of laws
 that say nothing of either, and the part of these laws' time that waits for memory; from T measured and predicted there,
 
-    ln T_k(x) = ln f_k(x; s_k) + e,    s_k ~ N(mu, v/2),    mu ~ N(0, v/2),    e ~ N(0, q^2)
+    ln T_k(x) = ln f_k(x; s_k) + e,    s_k ~ N(mu, v/2),    mu ~ N(0, v/2),    e ~ N(0, q^2 + w^2)
 
-with v the variance of what is assumed, so that kernels share what differs (mu), and q the scatter between jobs and half
-of what the law leaves unexplained on the machine of the runs. The laws over ranks and sizes stay. The mode is
-Gauss-Newton's; derivatives are differences.
+with v the variance of what is assumed, so that kernels share what differs (mu), q the scatter between jobs and half
+of what the law leaves unexplained on the machine of the runs, and w the excess of the instructions counted there. The
+laws over ranks and sizes stay. The mode is Gauss-Newton's; derivatives are differences. Where runs and what is assumed
+contradict each other, chi^2 over n runs is above 1, and variances are larger by that (Birge's ratio, as the Particle
+Data Group scales errors of inconsistent measurements).
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from ranksight.core.arrays import Array, Index
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE, Experiment
 from ranksight.core.metrics import Reduction
-from ranksight.model.application.assumed import Assumed
+from ranksight.model.application.assumed import Assumed, same_instructions
 from ranksight.model.application.bulk_synchronous import Application
 from ranksight.model.application.moved import BOUND, CORE, MEMORY, RATIO, Moved
 from ranksight.model.application.runs import Anchor, Runs
@@ -29,7 +31,8 @@ from ranksight.model.application.waiting import parted
 from ranksight.model.energy.stored import NO_ENERGY, fit_energy
 from ranksight.model.fitted_model import Model
 from ranksight.model.laws.stacking import places
-from ranksight.model.machine.transfer import moved_to, shifted
+from ranksight.model.machine.counts import FAR, doubts_of_counts, excess
+from ranksight.model.machine.transfer import measured_platform, moved_to, shifted
 from ranksight.model.priors import BETWEEN_JOBS
 from ranksight.model.quantity import Quantity
 from ranksight.model.series.reducing import Series, series_from_experiment
@@ -61,6 +64,11 @@ def with_runs(model: Model, series: Series, platform: Platform) -> Model:
     runs = Runs.of(series)
     if not runs.kernels:
         raise InputError(f"the runs on {platform.name} have no metric 'time'", "import times")
+    if platform.name in {measured_platform(model).name, *(anchor.name for anchor in model.anchors)}:
+        raise InputError(
+            f"two experiments are named as of {platform.name}",
+            "give what was measured on one machine as one experiment, and name the platform of each, in their order",
+        )
     moved = moved_to(model, platform)  # raises here, where the runs are known
     timed = {kernel for kernel, name in model.fitted.keys if name == "time"}
     parts = timed - {WHOLE} or timed
@@ -71,15 +79,33 @@ def with_runs(model: Model, series: Series, platform: Platform) -> Model:
     kernels = tuple(kernel for kernel, yes in zip(runs.kernels, common.tolist(), strict=True) if yes)
     logs, errors, scatter = (table[common] for table in (runs.logs, runs.errors, runs.scatter))
     runs = replace(runs, kernels=kernels, logs=logs, errors=errors, scatter=scatter)
-    others = [anchor for anchor in model.anchors if anchor.name != platform.name]
-    return replace(model, anchors=(*others, Anchor(platform.name, dumps(platform), runs)))
+    doubts = doubts_of_counts(model, series, runs, platform) + _doubts_of_times(moved, runs, platform)
+    same = same_instructions(measured_platform(model), platform)
+    runs = replace(runs, excess=excess(model, series, runs, same_set=same))
+    return replace(model, anchors=(*model.anchors, Anchor(platform.name, dumps(platform), runs, doubts)))
 
 
-def times_there(
+def measured_there(
     model: Model, experiment: Experiment, over_ranks: Reduction | Mapping[str, Reduction] | None = None
 ) -> Series:
-    """The times of an experiment on another machine, of the same kernels as the model's."""
-    return series_from_experiment(parted(model.view(experiment)), ("time",), over_ranks)
+    """Times and counts of an experiment on another machine, of the same kernels as the model's."""
+    return series_from_experiment(parted(model.view(experiment)), None, over_ranks)
+
+
+def _doubts_of_times(moved: Model, runs: Runs, platform: Platform) -> tuple[str, ...]:
+    """That times differ from what the platforms give by more than machines do; nothing where they do not."""
+    forecast = rows_of(moved.forecast(runs.points), _rows(moved, runs)).quantity()
+    with np.errstate(invalid="ignore"):
+        gap = (runs.logs - forecast.centre) / np.hypot(forecast.deviation, BETWEEN_JOBS)
+    known = np.isfinite(gap)
+    far = float(np.median(gap[known])) if known.any() else 0.0
+    if abs(far) <= FAR:
+        return ()
+    factor = float(np.exp(np.median((runs.logs - forecast.centre)[known])))
+    return (
+        f"times on {platform.name} are {factor:.3g} times what the platforms give, {abs(far):.0f} standard deviations "
+        "off: check the program and its size, the unit of times, and which platform is of which experiment",
+    )
 
 
 def with_energy(model: Model, experiment: Experiment, platform: Platform) -> Model:
@@ -101,27 +127,33 @@ def _divided(moved: Model, runs: Runs) -> Runs:
     return replace(runs, kernels=kernels, logs=parts + runs.logs - program, errors=errors, scatter=scatter)
 
 
-def anchored_by(moved: Model, runs: Runs) -> Model:
-    """A model that was moved to another machine, with its laws through the `runs` on that machine."""
+def anchored_by(moved: Model, anchor: Anchor) -> Model:
+    """A model that was moved to another machine, with its laws through the runs on that machine."""
+    runs = anchor.runs
     if runs.points.shape[1:] != (len(moved.parameters),):
         raise InputError("the runs of another machine are damaged", "fit the model again")
     equation = moved.equation
     if not set(runs.kernels) <= set(equation.machine.kernels):
         raise InputError("the runs of another machine have kernels that the model lacks", "fit the model again")
-    shift, spread, left = _learned(moved, equation, runs)
+    shift, spread, left, scatter_there = _learned(moved, equation, runs)
     machine = equation.machine
     measured = np.isfinite(runs.logs).any(axis=1)
     many = f"{len(runs.points)} {'configuration' if len(runs.points) == 1 else 'configurations'} measured there"
     note = Assumed(
-        "times against what the platforms give",
+        "times what the platforms give",
         float(np.exp(np.median(_gap(moved, runs)[measured]))),
         float(np.median(spread[:, :BOUND].min(axis=1))),
-        f"learned from {many}",
+        many,
+        learned=True,
     )
     shifted_laws = _with(equation, shift)
-    assumed = (*machine.assumed, note)
-    anchored = replace(shifted_laws.machine, spread=spread, seen=runs.points, left=left, assumed=assumed)
-    shifted_laws = replace(shifted_laws, machine=anchored, runs=runs)
+    assumed = (*[each for each in machine.assumed if not each.of_kernels], note)
+    anchored = replace(shifted_laws.machine, spread=spread, seen=runs.points, left=left, assumed=assumed,
+                       doubts=anchor.doubts)  # fmt: skip
+    # What the law assumes of a machine is no scatter of its runs.
+    repeated = np.isfinite(runs.errors)
+    errors, scatter = (np.where(repeated, table, scatter_there) for table in (runs.errors, runs.scatter))
+    shifted_laws = replace(shifted_laws, machine=anchored, runs=replace(runs, errors=errors, scatter=scatter))
     return replace(moved, equation=shifted_laws)
 
 
@@ -138,13 +170,15 @@ def _rows(model: Model, runs: Runs) -> Index:
     return np.array([model.functions.rows[kernel, "time"] for kernel in runs.kernels], dtype=np.intp)
 
 
-def _learned(model: Model, equation: Application, runs: Runs) -> tuple[Array, Array, Array]:
-    """Shifts (K, 4) of all kernels and their standard deviations; what these leave (K, n) of the runs there."""
+def _learned(model: Model, equation: Application, runs: Runs) -> tuple[Array, Array, Array, Array]:
+    """Shifts (K, 4) of all kernels and their standard deviations; what these leave (K, n) of the runs there, and the
+    scatter (K, n) of the kernels that were measured."""
     machine = equation.machine
     at = places(machine.kernels, runs.kernels)
     predicted, law_spread = _predictor(model, equation, runs)
     known = np.isfinite(runs.logs)
     noise = np.sqrt(BETWEEN_JOBS**2 + (law_spread / 2) ** 2)
+    unusual = np.zeros(noise.shape) if runs.excess is None else runs.excess
     variance = np.square(machine.spread)[at]
     variance[:, :BOUND] += np.nanmean(np.where(known, law_spread, np.nan), axis=1)[:, None] ** 2
     # Where runs miss a ratio of machines by more than is assumed, it is uncertain by as much as they miss it.
@@ -160,7 +194,7 @@ def _learned(model: Model, equation: Application, runs: Runs) -> tuple[Array, Ar
             moved = shift.copy()
             moved[:, column] += STEP
             slope[..., column] = (predicted(moved) - logs) / STEP
-        weight = np.where(known & np.isfinite(logs), 1 / noise**2, 0.0)
+        weight = np.where(known & np.isfinite(logs), 1 / (noise**2 + unusual**2), 0.0)
         gap = np.where(weight > 0, runs.logs - logs, 0.0)
         slope = np.where(weight[..., None] > 0, slope, 0.0)
         precision = 2 / variance
@@ -179,13 +213,25 @@ def _learned(model: Model, equation: Application, runs: Runs) -> tuple[Array, Ar
         before, mean = mean, doubt * (each * kernel_mean).sum(axis=0)
         if max(np.abs(step).max(), np.abs(mean - before).max()) < ENOUGH:
             break
+    remains = np.where(known, runs.logs - predicted(shift), np.nan)
+    chi2 = np.nansum(weight * remains**2, axis=1) + (precision * (shift - mean) ** 2).sum(axis=1)
+    chi2 += (mean**2 / (variance.mean(axis=0) / 2)).sum()
+    larger = np.maximum(chi2 / np.maximum((weight > 0).sum(axis=1), 1), 1.0)
+    covariance, doubt = covariance * larger[:, None, None], doubt * larger.mean()
     everyone = np.tile(mean, (len(machine.kernels), 1))
     spread = np.sqrt(np.square(machine.spread) / 2 + doubt)
     everyone[at] = shift
     spread[at] = np.sqrt(np.diagonal(covariance, axis1=1, axis2=2))
     left = np.full((len(machine.kernels), len(runs.points)), np.nan)
-    left[at] = np.where(known, runs.logs - predicted(shift), np.nan)
-    return everyone, spread, left
+    left[at] = remains
+    return everyone, spread, left, _scatter(remains, noise)
+
+
+def _scatter(remains: Array, noise: Array) -> Array:
+    """Standard deviations (K, n) of runs: no more than the law leaves (K, n) of them, beyond two numbers a kernel."""
+    freedom = np.isfinite(remains).sum(axis=1, keepdims=True) - 2
+    most = np.sqrt(np.nansum(remains**2, axis=1, keepdims=True) / np.maximum(freedom, 1))
+    return np.where(freedom > 0, np.clip(most, BETWEEN_JOBS, noise), noise)
 
 
 def _predictor(model: Model, equation: Application, runs: Runs) -> tuple[Callable[[Array], Array], Array]:

@@ -13,6 +13,7 @@ from math import log
 
 import numpy as np
 
+from ranksight.comm.network import NetworkParameters
 from ranksight.core.arrays import Array
 from ranksight.core.errors import InputError
 from ranksight.core.records import dataclass
@@ -42,13 +43,15 @@ from ranksight.model.series.reduction import median
 from ranksight.model.sharing.caches import NO_CACHE
 from ranksight.model.sharing.shared import Sharing
 from ranksight.model.structure.functions import Functions
-from ranksight.platforms import Platform, simulated_caches
+from ranksight.platforms import Platform, load, simulated_caches
 from ranksight.platforms.assumptions import assumptions, spread
 from ranksight.platforms.cores import Factor, instructions_per_cycle
 from ranksight.platforms.files import parse
 
 UNNAMED = "fit it with --platform NAME: 'ranksight platforms' lists the machines described"
 
+SIZES = np.array([8.0, 65536.0])
+"""Bytes of a short and of a long message, at which networks are compared."""
 PARTS = frozenset({"bytes_mem", "bytes_mem_read", "loads_mem", "stall_cycles"})
 """Metrics of which one says whether a kernel computes or waits for memory."""
 
@@ -106,10 +109,10 @@ def _moved(model: Model, origin: Platform, target: Platform, instructions: float
     timed = tuple(dict.fromkeys(kernel for kernel, name in model.fitted.keys if name == "time"))
     either = float(np.hypot(np.hypot(core_spread, share.spread) / 2, spread("otherwise")))
     spreads = _spreads(equation, timed, ipc, np.array([core_spread, share.spread, either, MIXED]))
-    network, notes = _network(equation, target)
+    network, messages, notes = _network(equation, origin, target)
     notes = (*notes, *_threads(origin, target))
     if NODES in model.parameters and equation.resources is None and shared is None:
-        notes = (*notes, _of_times_alone())
+        notes = (*notes, *_of_times_alone())
     moved = Moved(
         name=target.name,
         kernels=timed,
@@ -121,7 +124,7 @@ def _moved(model: Model, origin: Platform, target: Platform, instructions: float
         assumed=(*factors, share, *notes),
         origin=first,
         target=second,
-        network=not network or network is not equation.network,
+        messages=messages,
         runs=equation.runs,
     )
     if not {name for _, name in model.fitted.keys} & PARTS:
@@ -189,14 +192,20 @@ def _threads(origin: Platform, target: Platform) -> tuple[Assumed, ...]:
     ours, theirs = (each.layout.threads_per_core for each in (origin, target))
     if ours == theirs:
         return ()
-    return (Assumed("ranks a core", 1.0, 0.0, f"{theirs} hardware threads a core there, {ours} on {origin.name}"),)
+    return (Assumed("rank a core", 1.0, 0.0, f"{theirs} hardware threads a core there, {ours} on {origin.name}"),)
 
 
-def _of_times_alone() -> Assumed:
-    """What a ratio of machines is taken to do to what more nodes do not divide."""
-    return Assumed(
-        "power of the ratio of machines in what more nodes do not divide", UNDIVIDED, spread("undivided") / UNDIVIDED,
-        assumptions()["undivided"].source,
+def _of_times_alone() -> tuple[Assumed, ...]:
+    """What a ratio of machines is taken to do to what more nodes do not divide, and another network."""
+    return (
+        Assumed(
+            "power of the ratio of machines in what more nodes do not divide", UNDIVIDED,
+            spread("undivided") / UNDIVIDED, assumptions()["undivided"].source,
+        ),
+        Assumed(
+            "times as long what more nodes do not divide, by another network", 1.0, spread("network"),
+            "neither network is in times alone", True,
+        ),
     )  # fmt: skip
 
 
@@ -209,22 +218,39 @@ def _clock(equation: Application) -> float:
     return float("nan")
 
 
-def _network(equation: Application, target: Platform) -> tuple[Network, tuple[Assumed, ...]]:
-    """The network of the other machine, else that of the runs; and what is assumed of both."""
-    notes = []
+def _network(
+    equation: Application, origin: Platform, target: Platform
+) -> tuple[Network, tuple[float, float], tuple[Assumed, ...]]:
+    """The network of the other machine, else that of the runs; how far the times of its messages inside of a node and
+    between nodes are off, and what is assumed.
+
+    What of the runs' network is not described inside of a node is a usual server's. Between nodes another network may
+    differ from that of the runs by as much as a usual one does.
+    """
+    notes, known = [], (0.0, 0.0)
     network = equation.network
     if equation.others is not None:
         notes.append(
             Assumed("T_others", 1.0, spread("outside"), "time outside of kernels and messages is that of the runs")
         )
     if equation.communication is None and equation.laws.get("exchange") is None:
-        return network, tuple(notes)
+        return network, known, tuple(notes)
     if target.network and equation.communication is not None:
-        return Network(dict(target.network), target.cores if "inter" in target.network else 1 << 30), tuple(notes)
-    notes.append(
-        Assumed("time of messages", 1.0, spread("network"), f"no [network] in {target.name}: that of the runs")
-    )
-    return network, tuple(notes)
+        table = dict(target.network)
+        return Network(table, target.cores if "inter" in table else 1 << 30), known, tuple(notes)
+    inside = between = spread("network")
+    usual, described = load("generic").network, network.table
+    what, missing = "times the time of messages", f"no [network] in {target.name}: that of {origin.name}"
+    if "inter" in described:
+        network = Network({"intra": usual["intra"], **described}, target.cores, network.distribution)
+        links = [NetworkParameters.from_dict(table["inter"]).transfer_time(SIZES) for table in (described, usual)]
+        farthest = max(np.log(links[0] / links[1]).tolist(), key=abs)
+        between = max(between, abs(farthest))
+        source = f"{missing}, {np.exp(farthest):.2g} times that of a usual one"
+        notes.append(Assumed(f"{what} between nodes", 1.0, between, source))
+        missing = missing if "intra" in described else f"no [network] in {target.name}: that of a usual server"
+    notes.append(Assumed(f"{what} inside of a node", 1.0, inside, missing))
+    return network, (inside, between), tuple(notes)
 
 
 def _sharing(law: Sharing, domains: Domains, core: float, clock: float) -> Sharing | None:

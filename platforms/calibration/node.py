@@ -20,6 +20,7 @@ from ranksight.platforms.calibration.effort import Effort
 from ranksight.platforms.calibration.latency import measure_latency
 from ranksight.platforms.calibration.programs import Programs
 from ranksight.platforms.calibration.sampling import Samples, repeated, system_advice, unstable
+from ranksight.platforms.cores import SETS
 from ranksight.platforms.events.processors import recognise, this_processor
 from ranksight.platforms.platform import Platform
 from ranksight.platforms.recognition import nearest_description
@@ -94,7 +95,7 @@ def calibrate(
         name=name,
         vendor=topology.vendor,
         model=topology.model,
-        architecture=table.title if table else "",
+        architecture=_architecture(nearest),
         events=table.name if table else "",
         layout=layout,
         clock=clock,
@@ -103,6 +104,12 @@ def calibrate(
         sources=evidence.sources,
     )
     return Calibration(platform, tuple(evidence.warnings), samples)
+
+
+def _architecture(nearest: Platform) -> str:
+    """The core of a described machine of the same kind (:mod:`ranksight.platforms.cores`), else the instruction set."""
+    machine = os.uname().machine
+    return SETS.get(machine.lower(), machine) if nearest.name == "generic" else nearest.architecture
 
 
 def surroundings(topology: Topology, root: Path = Path("/")) -> tuple[str, ...]:

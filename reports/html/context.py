@@ -50,6 +50,7 @@ class Context:
     """Where the report comes from, by a word: who wrote it and when, what command was measured."""
     live: bool = False  # whether a server answers the page's questions
     prices: Prices | None = None  # of machine time and electricity, where they are stated
+    where: tuple[str, ...] = ()  # words of a command line that say on which machine ranks are, and how they are placed
 
     @cached_property
     def measured(self) -> Measured | None:

@@ -58,7 +58,7 @@ def plot_prediction(
                 face = MEASURED if marker == "o" else "none"
                 (dots,) = ax.plot(column[mask], measured[mask], marker, color=MEASURED, mfc=face, ms=5.5, mew=1.4)
                 keep(dots, label)
-    keep(shade, "measured range")
+    keep(shade, sweep.measured_range)
     if (next_ := sweep.beyond) is not None:
         span = [z for z in (next_.low, next_.high) if np.isfinite(z) and z > 0]
         if span:

@@ -17,7 +17,7 @@ from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE, Experiment, Run
 from ranksight.model.application.runs import Anchor, Runs
 from ranksight.model.fitted_model import Model
-from ranksight.model.machine.anchor import times_there, with_runs
+from ranksight.model.machine.anchor import measured_there, with_runs
 from ranksight.model.machine.machines import on
 from ranksight.model.priors import UNDIVIDED
 from ranksight.model.series.computation import RUNNING
@@ -237,7 +237,7 @@ def test_what_the_laws_leave_of_runs_there_holds_near_them(computing: Model, tmp
     def seconds(ranks: int) -> float:
         return (4 / 3 if ranks == 72 else 1.0) * _computing(ranks) / 0.8
 
-    runs = times_there(computing, _experiment(tmp_path / "there.exp", seconds, 1e9, (1, 2, 4, 9, 18, 72)))
+    runs = measured_there(computing, _experiment(tmp_path / "there.exp", seconds, 1e9, (1, 2, 4, 9, 18, 72)))
     moved = on(with_runs(computing, runs, there), there)
     factor = {n: _one(moved, n)[0] / (_computing(n) / 0.8) for n in (3, 12, 60)}
     assert factor[3] == pytest.approx(1.0, abs=0.06)
@@ -394,7 +394,7 @@ def test_runs_there_correct_the_running_time_of_a_program_that_also_waits(counte
     model = rs.fit(_halting(tmp_path / "here.exp", RANKS), platform=HERE)
     assert RUNNING in model.functions.fitted.kernels
     runs = _halting(tmp_path / "there.exp", (1, 4, 13), factor)
-    series = times_there(model, runs) if counted else series_from_experiment(runs, ["time"])
+    series = measured_there(model, runs) if counted else series_from_experiment(runs, ["time"])
     value, lower, upper = _whole(on(with_runs(model, series, there), there), 104)
     true = factor * _computing(104) + 27
     assert value == pytest.approx(true, rel=0.05)

@@ -112,6 +112,6 @@ def test_another_number_of_threads_a_core_is_named(tmp_path: Path) -> None:
         runs.add(Run({"ranks": ranks}, 0, "test"), pd.DataFrame({"kernel": ["k"], "rank": [0], "time": [8.0 / ranks]}))
     model, there = rs.fit(runs, platform=_core("a", HERE)), _core("b", THERE)
     quads = replace(there, layout=replace(there.layout, threads_per_core=4))
-    named = "ranks a core (4 hardware threads a core there, 2 on a)"
+    named = "rank a core (4 hardware threads a core there, 2 on a)"
     assert any(named in note for note in on(model, quads).predict(ranks=4).notes)
-    assert not any("ranks a core" in note for note in on(model, there).predict(ranks=4).notes)
+    assert not any("rank a core" in note for note in on(model, there).predict(ranks=4).notes)

@@ -84,6 +84,7 @@ def test_a_known_machine_is_described_as_it_is(tmp_path: Path, machine: Callable
     assert found.warnings == ()
     assert (platform.cores, platform.domains, platform.layout.threads_per_core) == (72, 4, 2)
     assert platform.events == "icelake-x"
+    assert platform.architecture == "Ice Lake-SP"
     assert platform.clock.base == 2.4e9
     assert platform.frequency == 2.0e9
     assert [cache.latency for cache in platform.caches] == pytest.approx([5, 14, 60])

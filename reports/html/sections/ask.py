@@ -164,7 +164,8 @@ def _largest(grid: Grid) -> Index:
 def _command(context: Context, grid: Grid) -> str:
     """The line that asks the model itself, without the parameters of the fields and those that follow them."""
     file = "MODEL" if context.model_file is None else shlex.quote(whole(str(context.model_file)))
-    return " ".join([f"ranksight predict {file}", *(f"--{name} {in_full(value)}" for name, value in grid.held.items())])
+    held = (f"--{name} {in_full(value)}" for name, value in grid.held.items())
+    return " ".join([f"ranksight predict {file}", *held, *map(shlex.quote, context.where)])
 
 
 def _tied(context: Context, grid: Grid) -> list[list[Any]]:

@@ -42,7 +42,7 @@ def build(context: Context) -> dict[str, Any]:
         "next": _next(context),
         "figures": figures,
         "table": _table(context) if sweep.timed else None,
-        "given": bool(context.experiments),
+        "given": bool(context.experiments or sweep.machine_of_runs),
         "held": sweep.where(),
         "along": sweep.along,
     }
@@ -210,7 +210,7 @@ def _figure(context: Context) -> Any:
     alternative = (
         f"Predicted time over {sweep.along}, both axes logarithmic: {value(float(total.value[0, 0]), 'time')} at "
         f"{in_full(sweep.values[0])}, {value(float(total.value[0, -1]), 'time')} at {in_full(sweep.values[-1])}; "
-        f"measured from {in_full(low)} to {in_full(high)}. The table below has the numbers."
+        f"{sweep.measured_range} from {in_full(low)} to {in_full(high)}. The table below has the numbers."
     )
     return draw(
         "prediction",

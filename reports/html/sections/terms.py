@@ -64,6 +64,7 @@ def build(context: Context) -> dict[str, Any] | None:
         "methods": methods,
         "others": each.get(None, {}).get(OTHERS),
         "level": sweep.level,
+        "shaded": sweep.measured_range,
         "target": sweep.places()[-1],
         "near": sweep.places()[sweep.nearest] if sweep.nearest + 1 < len(sweep.values) else "",
     }
