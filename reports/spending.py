@@ -60,7 +60,7 @@ def _cell(part: float, best: bool, same: bool, count: int) -> str:
 
 
 def ties(found: Spending) -> list[str]:
-    """Which counts cannot be told apart by each quantity, in sentences."""
+    """Which counts have the same of each quantity, as far as is known, in sentences."""
     return [
         f"{NAMES[name]} is the same at {some_of([in_full(x) for x in found.counts[mask].tolist()], 12)} {found.along} "
         "within what their difference is uncertain by: (least)"

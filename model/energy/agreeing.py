@@ -83,8 +83,10 @@ def fit_law(metered: Metered, component: str) -> tuple[PowerLaw | None, tuple[st
     clear = best.clear(accounts)
     rows = np.flatnonzero(clear)
     notes = tuple(_notes(metered, component, best, clear))
-    if 2 * len(rows) < len(metered):
-        return None, (*notes, f"more than half of the energies of the {component} are left out: no power is fitted")
+    # Where some lack an unknown number of ranges, those that agree may lack as many each: half are not enough.
+    unclear = bool(((best.ranges > 0) & ~clear).any())
+    if 2 * len(rows) < len(metered) + unclear:
+        return None, (*notes, f"half or more of the energies of the {component} are left out: no power is fitted")
     return solved(replace(metered, joules=metered.joules + best.joules).rows(rows), component, terms), notes
 
 
