@@ -141,15 +141,15 @@ def inside_weights(asked: Asked, pace: float, series: Series) -> Weights | None:
     return learn_weights(kernels, _each(Laws.of(asked, pace), kernels, medians(series, "time", kernels)))
 
 
-def by_misfit(own: Array, shared: Array, freedom: Array) -> Array:
+def by_misfit(function: Array, shared: Array, freedom: Array) -> Array:
     """Probability (K,) of the law of shared bandwidth where it leaves `shared` (K,) of the logarithms of times and the
-    function of time `own` (K,), both standard deviations with so much `freedom` (K,), and either is as likely before.
+    function of time leaves `function` (K,): standard deviations with `freedom` (K,). Both are as likely before.
 
     With a deviation that nobody knows the likelihood of n values goes as its estimate to the power -n (Zellner 1971,
     *An Introduction to Bayesian Inference in Econometrics*, 3.1); less than :data:`LEAST` is none.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
-        odds = freedom * np.log(np.maximum(own, LEAST) / np.maximum(shared, LEAST))
+        odds = freedom * np.log(np.maximum(function, LEAST) / np.maximum(shared, LEAST))
     return np.asarray(1 / (1 + np.exp(-np.clip(np.where(np.isfinite(odds), odds, -np.inf), -700, 700))))
 
 

@@ -240,9 +240,9 @@ def weigh_domain(growth: Growth, application: Application) -> Application:
     kernels = tuple(kernel for kernel in timed_alone(growth.functions) if kernel in sharing.kernels)
     if not kernels:
         return application
-    own = growth.functions.fitted.press[[growth.functions.rows[kernel, "time"] for kernel in kernels]]
+    by_function = growth.functions.fitted.press[[growth.functions.rows[kernel, "time"] for kernel in kernels]]
     at = [sharing.kernels.index(kernel) for kernel in kernels]
-    filling = by_misfit(own, sharing.misfit[at], np.maximum(sharing.count[at] - FOLLOW, 0))
+    filling = by_misfit(by_function, sharing.misfit[at], np.maximum(sharing.count[at] - FOLLOW, 0))
     weights = application.weights.having(kernels, {BANDWIDTH: filling, FUNCTION: 1 - filling})
     return replace(application, weights=weights)
 
