@@ -10,7 +10,7 @@ from ranksight.core.arrays import Array, Mask
 from ranksight.core.experiment import WHOLE
 from ranksight.core.log import log
 from ranksight.model.fitting.varied import fit_varied
-from ranksight.model.laws.law import MESSAGES, registered
+from ranksight.model.laws.law import BANDWIDTH, FUNCTION, LAWS, MESSAGES, registered
 from ranksight.model.laws.stacking import PRIOR, Weights, learn_weights, log_score
 from ranksight.model.laws.together import Laws
 from ranksight.model.laws.view import Asked, Fits, View, medians
@@ -143,13 +143,14 @@ def inside_weights(asked: Asked, pace: float, series: Series) -> Weights | None:
 
 def by_misfit(function: Array, shared: Array, freedom: Array) -> Array:
     """Probability (K,) of the law of shared bandwidth where it leaves `shared` (K,) of the logarithms of times and the
-    function of time leaves `function` (K,): standard deviations with `freedom` (K,). Both are as likely before.
+    function of time leaves `function` (K,): standard deviations with `freedom` (K,).
 
     With a deviation that nobody knows the likelihood of n values goes as its estimate to the power -n (Zellner 1971,
     *An Introduction to Bayesian Inference in Econometrics*, 3.1); less than :data:`LEAST` is none.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         odds = freedom * np.log(np.maximum(function, LEAST) / np.maximum(shared, LEAST))
+        odds += np.log(LAWS[BANDWIDTH].prior / LAWS[FUNCTION].prior)
     return np.asarray(1 / (1 + np.exp(-np.clip(np.where(np.isfinite(odds), odds, -np.inf), -700, 700))))
 
 

@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import t as student
 
 from ranksight.core.errors import InputError
-from ranksight.model.laws.law import CONSTANT_CPI, COST, COUNTED, FUNCTION, LAWS, LawTimes
+from ranksight.model.laws.law import BANDWIDTH, CONSTANT_CPI, COST, COUNTED, FUNCTION, LAWS, LawTimes
 from ranksight.model.laws.stacking import Weights, learn_weights, log_score, mix
 from ranksight.model.laws.together import Laws
 from ranksight.model.laws.weighing import by_misfit
@@ -31,15 +31,14 @@ def test_weights_of_some_kernels_are_replaced_and_no_others() -> None:
 
 
 def test_the_law_that_meets_all_runs_closer_is_likely_the_more_the_more_runs() -> None:
-    freedom = np.array([0.0, 3.0, 8.0])
-    even, near = (
-        by_misfit(np.full(3, 0.02), np.full(3, 0.02), freedom),
-        by_misfit(np.full(3, 0.02), np.full(3, 0.01), freedom),
-    )
-    np.testing.assert_allclose(even, 0.5)
-    np.testing.assert_allclose(near, [1 / 2, 8 / 9, 256 / 257])
-    assert by_misfit(np.zeros(1), np.array([1e-4]), freedom[2:]) == pytest.approx(0.5)  # rounding decides nothing
-    assert by_misfit(np.full(1, 0.02), np.full(1, np.inf), freedom[:1]) == pytest.approx(0.0)
+    freedom, wide = np.array([0.0, 3.0, 8.0]), np.full(3, 0.02)
+    odds = LAWS[BANDWIDTH].prior / LAWS[FUNCTION].prior
+    np.testing.assert_allclose(by_misfit(wide, wide, freedom), odds / (1 + odds))
+    likely = odds * np.array([1.0, 8.0, 256.0])
+    np.testing.assert_allclose(by_misfit(wide, wide / 2, freedom), likely / (1 + likely))
+    rounded = by_misfit(np.zeros(1), np.array([1e-4]), freedom[2:])
+    assert rounded == pytest.approx(odds / (1 + odds)), "rounding decides nothing"
+    assert by_misfit(wide[:1], np.full(1, np.inf), freedom[:1]) == pytest.approx(0.0)
 
 
 def test_the_law_that_was_right_leads() -> None:
