@@ -7,6 +7,7 @@ message-size class.
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,7 +28,7 @@ COUNTER_KEYS = ("kernel", "rank")
 MESSAGE_COLUMNS = ("kernel", "rank", "operation", "comm_size", "size_class", "count", "bytes", "seconds", "peers")
 
 
-class RunTables:
+class RunTables(ABC):
     """The tables of runs below a folder; :class:`ranksight.core.experiment.Experiment` knows the runs."""
 
     def __init__(self, path: Path) -> None:
@@ -38,9 +39,9 @@ class RunTables:
         self._held = 0
 
     @property
+    @abstractmethod
     def runs(self) -> tuple[Run, ...]:
         """All runs."""
-        raise NotImplementedError
 
     def table(self, run: Run, name: str, columns: Sequence[str] | None = None) -> pd.DataFrame | None:
         """One table of one run (``"counters"``, ``"messages"`` or a collector's own), or None where it has none.

@@ -267,6 +267,11 @@ COUNT_ENERGY: Mapping[str, tuple[float, float]] = {"instructions": (0.3, 0.8), "
 """Energy of an instruction, and of a byte of memory traffic on its way through a package, and its standard deviation,
 nJ: 70 pJ of overhead an instruction besides its operation and caches, 0.1 nJ for 8 B in a large cache (Horowitz,
 "Computing's energy problem", ISSCC 2014); how wide is a judgement, as wires and prefetchers are not in it."""
+WINDOWS: Mapping[str, float] = {"agree": 9.0, "lack ranges": 0.5, "hold others": 0.45}
+"""Windows of a meter of ten, 1, that agree with one law of power, lack whole ranges of their counter, and hold other
+jobs' energy, before the runs: a judgement."""
+WINDOW_LACKS = 0.005
+"""Probability, 1, that a window lacks energy which no range of a counter explains: a judgement."""
 HALTED_POWER = (0.5, 0.15)
 """Share of the power of an awake package that one takes whose cores are all halted, 1, and how uncertain that is, as a
 share of the largest power. The deepest sleep leaves a quarter (Anandtech, "Intel 3rd gen Xeon Scalable review", 2021:

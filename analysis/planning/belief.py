@@ -46,7 +46,7 @@ LARGEST = float(np.log(WIDEST))
 LIGHTEST = 1e-3
 """Hypotheses lighter than this are left out."""
 KNOTS = 24
-"""Points, targets among them, that carry the covariance of a time between all points."""
+"""Points, the last target among them, that carry the covariance of a time between all points."""
 ROUNDED = 1e-9
 """Part of the largest variance below which a direction says nothing."""
 

@@ -56,12 +56,12 @@ NEVER_LEFT = (
 )
 
 
-def timed_alone(functions: Functions) -> tuple[str, ...]:
+def timed_alone(functions: Functions) -> frozenset[str]:
     """Kernels of which nothing but their times is known, and whose functions know of memory domains."""
     counted = {kernel for kernel, name in functions.rows if name in COUNTS}
     known = functions.fitted.of_domains
     rows = functions.rows.items()
-    return tuple(kernel for (kernel, name), row in rows if name == "time" and known[row] and kernel not in counted)
+    return frozenset(kernel for (kernel, name), row in rows if name == "time" and known[row] and kernel not in counted)
 
 
 @dataclass(frozen=True)
@@ -207,7 +207,8 @@ class Application(Stored):
         shared = laws.having("shares")
         for law in self.shared:
             laws.leave(shared, law.crowded(points))
-        laws.leave(laws.having("counts"), further, timed_alone(functions))
+        if further.any():
+            laws.leave(laws.having("counts"), further, timed_alone(functions))
 
     def without_far(self, points: Array, status: Index, reason: NDArray[Any]) -> tuple[Index, NDArray[Any]]:
         """Status and reason (..., k) of times with messages, insufficient on several nodes where runs left none."""

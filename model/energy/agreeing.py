@@ -5,7 +5,7 @@ counter where this wrapped unseen. Several such windows draw a fit to them, so t
 start at different powers settle on the windows that agree with them, as least trimmed squares does, and the account of
 all windows that is most probable is taken:
 
-    ln p = ln t(residuals of those that agree) + ln p(numbers of each kind) - n_more ln SHARED + n_less ln LESS
+    ln p = ln t(residuals of those that agree) + ln p(numbers of each kind) - n_more ln SHARED + n_less ln LACKS
            + ln p(coefficients)
 
 with Student's t over the unknown scatter, and a Dirichlet-multinomial of the numbers: where one node was shared, or
@@ -37,10 +37,6 @@ FEWEST = 3
 """Windows that others are judged by."""
 STEP, STARTS, ROUNDS = 1.2, 24, 8
 """Ratio of the powers that laws start at, how many at most, and refits of each."""
-KINDS = (9.0, 0.5, 0.45)
-"""Windows of ten that agree, lack ranges and hold other jobs' energy before the runs: a judgement."""
-LESS = 0.005
-"""Probability that a window lacks energy which no range of a counter explains."""
 CLEAR = 3.0
 """Logarithm of the odds of an account over others from which on it is taken for true."""
 SHARED = 2.0
@@ -150,10 +146,10 @@ def _score(residual: Array, agrees: Mask, ranges: Array) -> float:
         - count / 2 * np.log(np.pi * worth * scatter**2)
         - (worth + count) / 2 * np.log1p(squares / (worth * scatter**2))
     )
-    numbers, prior = np.array([count - wrapped, wrapped, more]), np.array(KINDS)
+    numbers, prior = np.array([count - wrapped, wrapped, more]), np.array(list(priors.WINDOWS.values()))
     of_kinds = (special.gammaln(prior + numbers) - special.gammaln(prior)).sum()
     of_kinds += special.gammaln(prior.sum()) - special.gammaln(prior.sum() + numbers.sum())
-    return float(of_residuals + of_kinds - more * np.log(SHARED) + less * np.log(LESS))
+    return float(of_residuals + of_kinds - more * np.log(SHARED) + less * np.log(priors.WINDOW_LACKS))
 
 
 def _notes(rows: Metered, component: str, account: _Account, clear: Mask) -> list[str]:

@@ -63,7 +63,7 @@ class Weights(Stored):
     def having(self, kernels: Sequence[str], weight: Mapping[str, Array]) -> Weights:
         """The same with other weights (K,) of some kernels, none for a law that is not among `weight`."""
         laws = tuple(dict.fromkeys((*self.laws, *weight)))
-        rest = tuple(name for name in self.kernels if name not in kernels)
+        rest = tuple(np.array(self.kernels, dtype=object)[places(kernels, self.kernels) < 0].tolist())
         theirs = np.stack([np.broadcast_to(weight.get(law, 0.0), len(kernels)) for law in laws], axis=1)
         common = Weights((), self.laws, np.zeros((0, len(self.laws))), self.common).of(("",), laws)[0]
         return Weights((*rest, *kernels), laws, np.concatenate([self.of(rest, laws), theirs]), common)

@@ -17,6 +17,7 @@ from ranksight.model.laws.view import Asked, Fits, View, medians
 from ranksight.model.priors import HELD_OUT_DEEPEST, HELD_OUT_REST
 from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
+from ranksight.model.sharing.needs import LEAST
 from ranksight.model.structure.functions import Functions
 from ranksight.model.uncertainty.forecast import Forecast
 from ranksight.model.uncertainty.rows import choose
@@ -26,8 +27,6 @@ Key = tuple[str, str]
 
 MOST = 64
 """Kernels that are held out, those of most time: the weights that so many share are known from them."""
-LEAST = 0.003
-"""Deviation of logarithms of times below which laws differ by rounding."""
 MOST_INSIDE = 2_000
 """Kernels beyond which weights between the runs are not looked for."""
 
@@ -146,7 +145,8 @@ def by_misfit(function: Array, shared: Array, freedom: Array) -> Array:
     function of time leaves `function` (K,): standard deviations with `freedom` (K,).
 
     With a deviation that nobody knows the likelihood of n values goes as its estimate to the power -n (Zellner 1971,
-    *An Introduction to Bayesian Inference in Econometrics*, 3.1); less than :data:`LEAST` is none.
+    *An Introduction to Bayesian Inference in Econometrics*, 3.1); scatter below
+    :data:`ranksight.model.sharing.needs.LEAST` is not believed.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         odds = freedom * np.log(np.maximum(function, LEAST) / np.maximum(shared, LEAST))

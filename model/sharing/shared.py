@@ -200,10 +200,14 @@ class Sharing(Stored):
 
     @property
     def misfit(self) -> Array:
-        """Standard deviation (K,) of what the law alone leaves of the logarithms of times: of as many values as there
-        are less the numbers that follow them; infinite where there are no more."""
-        freedom = np.maximum(self.count - FOLLOW, 0)
-        return np.sqrt(ratio((np.nan_to_num(self.departure.values) ** 2).sum(axis=1), freedom, np.inf))
+        """Standard deviation (K,) of what the law alone leaves of the logarithms of times, by :attr:`freedom`; infinite
+        where there is none."""
+        return np.sqrt(ratio((np.nan_to_num(self.departure.values) ** 2).sum(axis=1), self.freedom, np.inf))
+
+    @property
+    def freedom(self) -> Array:
+        """Values (K,) beyond the numbers that follow them."""
+        return np.maximum(self.count - FOLLOW, 0.0)
 
     @property
     def _counted(self) -> Mask:

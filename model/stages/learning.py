@@ -37,7 +37,6 @@ from ranksight.model.series.computation import cores
 from ranksight.model.series.domains import NOT_DESCRIBED
 from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
-from ranksight.model.sharing.needs import FOLLOW
 from ranksight.model.stages.measuring import Measured, Statement
 from ranksight.model.structure.functions import Functions
 from ranksight.model.structure.locality import learn_locality
@@ -237,12 +236,13 @@ def weigh_domain(growth: Growth, application: Application) -> Application:
     sharing, counted = application.sharing, application.counted
     if sharing is None or counted is None or not counted.where.alone:
         return application
-    kernels = tuple(kernel for kernel in timed_alone(growth.functions) if kernel in sharing.kernels)
-    if not kernels:
+    timed = timed_alone(growth.functions)
+    at = np.flatnonzero([kernel in timed for kernel in sharing.kernels])
+    if not len(at):
         return application
+    kernels = tuple(sharing.kernels[row] for row in at)
     by_function = growth.functions.fitted.press[[growth.functions.rows[kernel, "time"] for kernel in kernels]]
-    at = [sharing.kernels.index(kernel) for kernel in kernels]
-    filling = by_misfit(by_function, sharing.misfit[at], np.maximum(sharing.count[at] - FOLLOW, 0))
+    filling = by_misfit(by_function, sharing.misfit[at], sharing.freedom[at])
     weights = application.weights.having(kernels, {BANDWIDTH: filling, FUNCTION: 1 - filling})
     return replace(application, weights=weights)
 
