@@ -116,23 +116,18 @@ class Hypotheses(NamedTuple):
         )
 
     def replaced(self, rows: Index, others: Hypotheses) -> Hypotheses:
-        """The same with `others` for some of the series."""
-        count, numbers = (max(self.feature.shape[at], others.feature.shape[at]) for at in (1, 2))
-        mine, theirs = (each._padded(count, numbers) for each in (self, others))
-        for part, other in zip(mine, theirs, strict=True):
+        """The same with `others` for some of the series; hypotheses and numbers that pad either weigh nothing."""
+        parts = []
+        for name, here, there in zip(self._fields, self, others, strict=True):
+            filler = 1 if name in ("noise", "freedom", "prior") else 0
+            shape = np.maximum(here.shape[1:], there.shape[1:])
+            part, other = (
+                np.pad(each, [(0, 0), *((0, more) for more in shape - each.shape[1:])], constant_values=filler)
+                for each in (here, there)
+            )
             part[rows] = other
-        return mine
-
-    def _padded(self, count: int, numbers: int) -> Hypotheses:
-        """So many hypotheses with so many numbers; those added weigh nothing."""
-        each = {name: (0, count - self.weight.shape[1]) for name in self._fields if name != "size"}
-        unknown = {"feature": (0, numbers - self.feature.shape[2]), "prior": (0, numbers - self.prior.shape[2])}
-        padded = []
-        for name, part in self._asdict().items():
-            width = [(0, 0), *([each[name]] if name in each else []), *([unknown[name]] if name in unknown else [])]
-            width += [(0, 0)] * (part.ndim - len(width))
-            padded.append(np.pad(part, width, constant_values=1 if name in ("noise", "freedom", "prior") else 0))
-        return Hypotheses(*padded)
+            parts.append(part)
+        return Hypotheses(*parts)
 
     def with_slopes(self, distance: Array) -> Hypotheses:
         """The same with an unknown exponent along every parameter that never varied, `distance` (s, k, m) from it."""
