@@ -36,7 +36,7 @@ def blocks(found: Sequence[Offer]) -> list[Block]:
             f"{title}: the job on {counted(len(mine), 'machine')}",
             Table(columns, _cells(mine), 2),
         ]
-        shown += [Text(f"{text}", 2) for text in _insufficient(mine)]
+        shown += [Text(text, 2) for text in _insufficient(mine)]
     shown += [Text(text, 0) for text in _energies(found)]
     shown += [Text(text, 0) for text in _assumed(found)]
     return shown
