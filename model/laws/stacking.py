@@ -75,7 +75,7 @@ class Weights(Stored):
         rows = np.flatnonzero(np.isfinite(table).any(axis=1))
         if not len(rows):
             return self
-        some, table = tuple(kernels[row] for row in rows), table[rows]
+        some, table = tuple(kernels[row] for row in rows.tolist()), table[rows]
         # A law that says nothing of some runs is no better than the worst that does.
         table = np.where(np.isfinite(table), table, np.nanmin(table, axis=1, keepdims=True))
         weight = self.of(some, laws) * np.exp(table - table.max(axis=1, keepdims=True))

@@ -21,6 +21,7 @@ from ranksight.model.structure.sumkinds import (
     partner_counts,
     shown_groups,
     turned,
+    uneven,
 )
 
 CALLS = frozenset({"visits", "peers"})
@@ -39,6 +40,7 @@ class Called:
     along: Mapping[str, frozenset[str]] = field(default_factory=dict)  # the sides of a grid of those that send by some
     groups: Mapping[str, int] = field(default_factory=dict)  # ranks of the groups that communicators show
     lines: Mapping[str, frozenset[str]] = field(default_factory=dict)  # sides of a grid that communicators lie along
+    even: frozenset[tuple[str, str]] = frozenset()  # those, and metrics, of which all ranks have the same in all runs
 
     def placed(self, kernel: str) -> bool:
         """Whether the sides of a grid, or the groups, that a kernel sends along are known."""
@@ -82,6 +84,8 @@ def on_same_sides(cost: Array, keys: Sequence[tuple[str, str]], called: Called, 
             shown = shown_groups(most) & (kernel not in called.together)
             # How many ranks a group has is one more number that meets the counts.
             adjusted[row, of_groups] += np.where(shown, priors.RANK_SUMS["term"], np.inf)[of_groups]
+        if (kernel, name) in called.even:
+            adjusted[row, uneven()] = np.inf
         if kernel not in called.along:
             adjusted[row, of_sides((RING_FACE,))[1] | turned()] = np.inf
         if kernel in called.together:
