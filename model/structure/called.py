@@ -60,7 +60,7 @@ def on_same_sides(cost: Array, keys: Sequence[tuple[str, str]], called: Called, 
     `most` ranks, more than these partners, and is nothing that operations of all ranks do. What is sent within or
     between groups of ranks goes by these, where a sum of them meets it. Groups without a communicator of their own, as
     where the first rank of each node does what the others do not, are rivals by a single term, where runs of up to
-    `most` ranks have several.
+    `most` ranks have several. Counts that are the same on all ranks are no binomial tree's, and no group's.
 
     Bytes go by the sides of the process grid along which the kernel's messages go: faces of a plane are the same at 2,
     4 and 8 ranks, and no constant. They go by none where these are collective operations of all ranks. Messages and

@@ -136,14 +136,14 @@ def test_what_goes_to_all_others_may_end_beyond_the_runs() -> None:
     assert many.predict(np.array([[512.0]])).lower[0] == pytest.approx([3 * 511])
 
 
-def test_what_all_ranks_send_alike_is_no_tree_and_no_group() -> None:
+def test_what_all_ranks_send_equally_is_no_tree_and_no_group() -> None:
     """In a binomial tree, and between the first ranks of groups, some send what others do not."""
     ranks = (1, 2, 4, 8)
     either = counted(ranks, lambda p: 5.0 * np.log2(p), Called())
-    alike = counted(ranks, lambda p: 5.0 * np.log2(p), Called(even=frozenset({("k", "messages")})))
+    equal = counted(ranks, lambda p: 5.0 * np.log2(p), Called(even=frozenset({("k", "messages")})))
     assert any("ones(" in name for one in either.sums[0] for name, _ in one)
-    assert not any("ones(" in name for one in alike.sums[0] for name, _ in one)
-    assert len(alike.sums[0]) < len(either.sums[0])
+    assert not any("ones(" in name for one in equal.sums[0] for name, _ in one)
+    assert len(equal.sums[0]) < len(either.sums[0])
 
 
 @pytest.mark.parametrize("name", ["visits", "instructions"])

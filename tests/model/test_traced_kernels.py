@@ -107,8 +107,8 @@ def test_partners_on_a_grid_of_several_sides_are_within_reach_along_each(tmp_pat
 
 
 def test_what_all_ranks_have_the_same_of(tmp_path: Path, traced: Experiment) -> None:
-    alike = even(traced)
-    assert {("tally", "messages"), ("tally: Allreduce", "bytes_sent"), ("halo: Isend", "messages")} <= alike
+    equal = even(traced)
+    assert {("tally", "messages"), ("tally: Allreduce", "bytes_sent"), ("halo: Isend", "messages")} <= equal
     made = Experiment.create(tmp_path / "exp", "app", ["ranks"])
     for p in (1, 2, 4):
         rows = [("tree", r, "Send", p, 8, bin(r).count("1"), 8.0 * bin(r).count("1"), 1e-6, 1) for r in range(1, p)]
