@@ -135,17 +135,16 @@ def _inverted(total: Array) -> tuple[Array, Array]:
     """Inverses (k, n, n) and logarithms of the determinants (k,) of covariances (n, n, k), which are overwritten."""
     count = len(total)
     if count >= LARGE:
-        each, log_determinant = _factorised(total)
-        return np.linalg.inv(each), log_determinant
+        each = np.ascontiguousarray(np.moveaxis(total, 2, 0))
+        return np.linalg.inv(each), _log_determinant(each)
     parts = [swept(total[:, :, part], count, ROUNDING) for part in in_cache(total)]
     mirrored(total)
     return np.negative(np.moveaxis(total, 2, 0), order="C"), np.concatenate(parts or [np.empty(0)])
 
 
-def _factorised(total: Array) -> tuple[Array, Array]:
-    """Covariances (n, n, k) as (k, n, n), and the logarithms of their determinants (k,)."""
-    each = np.ascontiguousarray(np.moveaxis(total, 2, 0))
-    return each, 2 * np.log(np.einsum("knn->kn", np.linalg.cholesky(each))).sum(axis=1)
+def _log_determinant(total: Array) -> Array:
+    """Logarithms of the determinants (k,) of positive definite matrices (k, n, n)."""
+    return np.asarray(2 * np.log(np.einsum("knn->kn", np.linalg.cholesky(total))).sum(axis=1))
 
 
 def weighed(data: Data, scales: Array, each: Array) -> tuple[Array, Array]:
@@ -163,9 +162,10 @@ def weighed(data: Data, scales: Array, each: Array) -> tuple[Array, Array]:
         product = each @ np.moveaxis(inverted, 1, 2).reshape(series, count, inverted.shape[1] * count)
         turned[:, :, ~alone] = product.reshape(series, terms, -1, count)
     else:
+        shared = np.moveaxis(_covariances(data.u, np.zeros((1, count)), scales[~alone]), 2, 0)
         for row, variance in enumerate(data.variance):
-            of_each = np.broadcast_to(variance, (int((~alone).sum()), count))
-            total, log_determinant[row, ~alone] = _factorised(_covariances(data.u, of_each, scales[~alone]))
+            total = shared + np.diag(variance)
+            log_determinant[row, ~alone] = _log_determinant(total)
             turned[row][:, ~alone] = np.moveaxis(np.linalg.solve(total, each[row].T), 2, 0)
     return turned, log_determinant
 
@@ -360,12 +360,13 @@ def smoothed(data: Data, covariances: Array) -> Data:
     logs = np.where(present, data.logs, 0.0)
     level = logs.sum(axis=1, keepdims=True) / np.maximum(present.sum(axis=1, keepdims=True), 1)
     rest = np.where(present, logs - level, 0.0)
-    inverted, log_determinant = inverse(data, covariances[None])
-    turned = line[:, None] @ inverted
+    turned, log_determinant = weighed(data, covariances, np.concatenate([line, rest[:, None]], axis=1))
+    turned = np.swapaxes(turned, 1, 2)
+    turned, pull = turned[:, :, :-1], turned[:, :, -1]
     normal = turned @ np.swapaxes(line, 1, 2)[:, None] + VAGUE * np.eye(line.shape[1])
     lines = np.linalg.solve(normal, (turned @ rest[:, None, :, None]))[..., 0]
     residual = rest[:, None] - np.einsum("sgq,sqn->sgn", lines, line)
-    pull = np.einsum("sgnk,sgk->sgn", inverted, residual)
+    pull = pull - np.einsum("sgq,sgqn->sgn", lines, turned)
     score = -0.5 * (residual * pull).sum(axis=-1) - 0.5 * log_determinant - 0.5 * np.linalg.slogdet(normal)[1]
     weight = np.exp(score - score.max(axis=1, keepdims=True))
     weight /= weight.sum(axis=1, keepdims=True)
