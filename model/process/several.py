@@ -73,7 +73,7 @@ class Products:
     def at(self, points: Array) -> Array:
         """Their values (s, t, n) at `points` (n, m)."""
         of_factor = [values(np.array(FACTORS)[:, None], points[:, axis, None]) for axis in range(points.shape[1])]
-        return math.prod(each[self.factors[..., axis]] for axis, each in enumerate(of_factor))
+        return np.asarray(math.prod(each[self.factors[..., axis]] for axis, each in enumerate(of_factor)))
 
     @cached_property
     def likely(self) -> Array:
@@ -222,13 +222,13 @@ def compared_over_several(
             place, gain = _slowest(part, of_part, means, hypotheses)
             doubted = gain + odds[1] - odds[0] > np.log(DOUBTED)
         for some in filter(len, (np.flatnonzero(~doubted), np.flatnonzero(doubted))):
-            those, of_some, usual = part.part(some), means[some], hypotheses.part(some)
+            selected, of_some, usual = part.part(some), means[some], hypotheses.part(some)
             if doubted[some].any():
                 odd = np.full(len(some), 1), place[some]
-                slowed, of_terms = smoothed(those.odd(*odd), SMOOTHING), Products(terms.factors[some])
+                slowed, of_terms = smoothed(selected.odd(*odd), SMOOTHING), Products(terms.factors[some])
                 slow = _compared(slowed, of_part[some], of_terms, prevalence, odds[1], means.shape[1], odd)
                 of_some, usual = np.concatenate([of_some, slow[0]], axis=1), Hypotheses.joined([usual, slow[1]])
-            yield rows[some], those, numbers[some], of_part[some], of_some, usual
+            yield rows[some], selected, numbers[some], of_part[some], of_some, usual
 
 
 def _compared(

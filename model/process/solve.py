@@ -125,9 +125,9 @@ def inverse(data: Data, scales: Array) -> tuple[Array, Array]:
 
 def _covariances(u: Array, variance: Array, scales: Array) -> Array:
     """Covariances (n, n, k) of values with `variance` (k, n) and `scales` (k, 4) at `u` (n, m)."""
-    square, own = scales.T**2, range(len(u))
+    square, diagonal = scales.T**2, range(len(u))
     total = np.tensordot(smooth(u, u), square[:-1], axes=(0, 0))
-    total[own, own] += variance.T + square[-1] + ROUNDING
+    total[diagonal, diagonal] += variance.T + square[-1] + ROUNDING
     return np.asarray(total)
 
 
@@ -136,7 +136,7 @@ def _inverted(total: Array) -> tuple[Array, Array]:
     count = len(total)
     if count >= LARGE:
         each = np.ascontiguousarray(np.moveaxis(total, 2, 0))
-        return np.linalg.inv(each), _log_determinant(each)
+        return np.asarray(np.linalg.inv(each), dtype=np.float64), _log_determinant(each)
     parts = [swept(total[:, :, part], count, ROUNDING) for part in in_cache(total)]
     mirrored(total)
     return np.negative(np.moveaxis(total, 2, 0), order="C"), np.concatenate(parts or [np.empty(0)])
@@ -152,21 +152,22 @@ def weighed(data: Data, scales: Array, each: Array) -> tuple[Array, Array]:
     its determinant (s, c), for `scales` (c, 4)."""
     series, terms, count = each.shape
     turned, log_determinant = np.empty((series, terms, len(scales), count)), np.empty((series, len(scales)))
-    alone = ~scales[:, :-1].any(axis=1)
+    scattered = ~scales[:, :-1].any(axis=1)
     # Runs that only scatter have nothing in common.
-    own = data.variance[:, None] + scales[alone, -1:] ** 2 + ROUNDING
-    turned[:, :, alone], log_determinant[:, alone] = each[:, :, None] / own[:, None], np.log(own).sum(axis=2)
+    variance = data.variance[:, None] + scales[scattered, -1:] ** 2 + ROUNDING
+    turned[:, :, scattered] = each[:, :, None] / variance[:, None]
+    log_determinant[:, scattered] = np.log(variance).sum(axis=2)
     if count < LARGE:
-        inverted, log_determinant[:, ~alone] = inverse(data, scales[None, ~alone])
+        inverted, log_determinant[:, ~scattered] = inverse(data, scales[None, ~scattered])
         # One product a series, not one a covariance.
         product = each @ np.moveaxis(inverted, 1, 2).reshape(series, count, inverted.shape[1] * count)
-        turned[:, :, ~alone] = product.reshape(series, terms, -1, count)
+        turned[:, :, ~scattered] = product.reshape(series, terms, -1, count)
     else:
-        shared = np.moveaxis(_covariances(data.u, np.zeros((1, count)), scales[~alone]), 2, 0)
-        for row, variance in enumerate(data.variance):
-            total = shared + np.diag(variance)
-            log_determinant[row, ~alone] = _log_determinant(total)
-            turned[row][:, ~alone] = np.moveaxis(np.linalg.solve(total, each[row].T), 2, 0)
+        shared = np.moveaxis(_covariances(data.u, np.zeros((1, count)), scales[~scattered]), 2, 0)
+        for row, noise in enumerate(data.variance):
+            total = shared + np.diag(noise)
+            log_determinant[row, ~scattered] = _log_determinant(total)
+            turned[row][:, ~scattered] = np.moveaxis(np.linalg.solve(total, each[row].T), 2, 0)
     return turned, log_determinant
 
 

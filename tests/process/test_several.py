@@ -137,7 +137,7 @@ def test_one_slow_run_is_looked_for_where_it_may_be(slowed: bool, monkeypatch: p
     times[5] *= 1.4 if slowed else 1.0
     tried = []
     smoothed = several.smoothed
-    monkeypatch.setattr(several, "smoothed", lambda *given: tried.append(len(given[0].logs)) or smoothed(*given))
+    monkeypatch.setattr(several, "smoothed", lambda *asked: tried.append(len(asked[0].logs)) or smoothed(*asked))
     series = Series(("ranks", "size"), points, times[None, :, None], ("kernel",), ("time",))
     answer = fit_series(series).predict(np.array([[16.0, 128.0]]))
     assert sum(tried) == slowed
