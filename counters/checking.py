@@ -290,11 +290,9 @@ class Checks(Check):
     def forget(self, texts: Iterable[str]) -> frozenset[str]:
         """Take back what was found of values that turned out to mean something else; all that was taken back. Values
         that overflowed are gone, and stay noted."""
-        removed = frozenset(texts) - frozenset(self.found.get("overflow", ()))
-        self.found = {
-            kind: left for kind, said in self.found.items() if (left := [t for t in said if t not in removed])
-        }
-        return removed
+        lost = frozenset(texts) - frozenset(self.found.get("overflow", ()))
+        self.found = {kind: left for kind, said in self.found.items() if (left := [t for t in said if t not in lost])}
+        return lost
 
     @property
     def texts(self) -> frozenset[str]:
