@@ -21,6 +21,8 @@ from ranksight.core.experiment import WHOLE, Experiment, Run
 from ranksight.model import modelfile
 from ranksight.model.fit import fit
 from ranksight.model.fitted_model import Model
+from ranksight.model.priors import PROGRAM_STEP
+from ranksight.model.quantity import TAIL
 from ranksight.platforms import load
 
 ONE = (1, 2, 3, 4, 6, 8, 9, 12, 16, 18)
@@ -117,11 +119,10 @@ def test_traffic_alone_and_its_sum_alone_carry_as_well(tmp_path):
     assert asked(summed, 72).value == pytest.approx(truth(72)[0], rel=0.05)
 
 
-def test_beyond_the_node_nothing_was_seen(bounded):
-    answer = asked(bounded, 144)
-    assert not answer.ok
-    assert "measure 144 ranks" in answer.reason
-    assert asked(bounded.placed(None, 144), 144).ok  # all of them on one node, two a core
+def test_beyond_the_node_the_first_step_is_uncertain(bounded):
+    several, one = asked(bounded, 144), asked(bounded.placed(None, 144), 144)  # all of them on one node, two a core
+    assert one.ok
+    assert several.upper / several.lower > np.exp(2 * TAIL * PROGRAM_STEP)
 
 
 def test_a_platform_that_was_not_measured_is_refused(tmp_path):
