@@ -26,7 +26,7 @@ NORMAL = 30.0
 SMALLEST = 1e-300
 """Value that is none, below what a time may be."""
 VAGUEST = 1e300
-"""Largest square of a relative deviation that is told from others."""
+"""Largest square of a relative deviation that is distinguished from others."""
 BATCH = 20_000
 """Hypotheses x asked values at once."""
 
