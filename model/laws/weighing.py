@@ -134,7 +134,7 @@ def _first_beyond(view: View, keep: Mask, fits: Fits, kernels: tuple[str, ...]) 
 
 def inside_weights(asked: Asked, pace: float, series: Series, weights: Weights) -> tuple[Weights, Weights] | None:
     """Weights of the laws between the runs: by how well each meets the measured times, at which it is `asked`. Also the
-    `weights` beyond the runs with those of messages judged by that, too. None without a time.
+    `weights` beyond the runs: those of messages are judged by that, too, and stand on both sides. None without a time.
 
     Few runs hold out no law of messages that needs three numbers of ranks, and one whose costs miss the runs themselves
     by factors is not what happens beyond them either.
@@ -142,13 +142,14 @@ def inside_weights(asked: Asked, pace: float, series: Series, weights: Weights) 
     kernels = asked.timed
     if not kernels:
         return None
-    laws = Laws.of(asked, pace)
-    scores = _each(laws, kernels, medians(series, "time", kernels))
-    waits = waiting(series)
+    scores = _each(Laws.of(asked, pace), kernels, medians(series, "time", kernels))
+    inside, waits = learn_weights(kernels, scores), waiting(series)
     at = [row for row, kernel in enumerate(kernels) if kernel in waits]
+    if not at:
+        return inside, weights
     some = tuple(kernels[row] for row in at)
     judged = weights.judged(some, {law: score[at] for law, score in scores.items()})
-    return learn_weights(kernels, scores), judged
+    return inside.having(some, dict(zip(scores, judged.of(some, tuple(scores)).T, strict=True))), judged
 
 
 def by_misfit(function: Array, shared: Array, freedom: Array) -> Array:

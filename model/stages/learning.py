@@ -217,7 +217,7 @@ def weigh_inside(measured: Measured, growth: Growth, application: Application) -
     kernels; keep the runs."""
     functions, series = growth.functions, measured.series
     known = replace(application, runs=Runs.of(series))
-    if application.counted is None or sum(name == "time" for _, name in functions.rows) > MOST_INSIDE:
+    if not application.laws.learned or sum(name == "time" for _, name in functions.rows) > MOST_INSIDE:
         return known
     predicted = functions.predict(series.points)
     asked = application.asked(predicted, functions, series.points, Share.even(series.points, predicted))

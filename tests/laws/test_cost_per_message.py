@@ -66,7 +66,7 @@ def test_messages_and_bytes_in_proportion_bound_each_other():
     assert value.item() < 1.1 * 2e-5 * 6 * 8
 
 
-def _reduction(folder, ranks: list[int]) -> Experiment:
+def _reduction(folder, ranks: list[int], counted: bool = True) -> Experiment:
     """A kernel that computes, and calls of a reduction: as many at any number of ranks, each a step of a tree longer."""
     made = Experiment.create(folder, "reduction", ["ranks"])
     rng = np.random.default_rng(5)
@@ -75,17 +75,19 @@ def _reduction(folder, ranks: list[int]) -> Experiment:
             times = np.array([8 / count, 0.012 * np.log2(count)]) * np.exp(0.01 * rng.normal(size=2))
             calls = [np.nan, 200.0 * (count > 1)]
             rows = {"kernel": ["solve", "reduce"], "rank": -1, "time": times, "messages": calls}
-            counts = {"instructions": [1e9 / count, np.nan], "bytes_sent": [np.nan, 8 * calls[1]]}
+            counts = {"bytes_sent": [np.nan, 8 * calls[1]]}
+            counts |= {"instructions": [1e9 / count, np.nan]} if counted else {}
             made.add(Run({"ranks": float(count)}, rep), pd.DataFrame({**rows, **counts}))
     return made
 
 
+@pytest.mark.parametrize("counted", [True, False])
 @pytest.mark.parametrize("asked", [12, 32])
-def test_costs_that_miss_the_runs_are_no_rival(tmp_path, asked: int):
-    model = fit(_reduction(tmp_path / "e", [1, 2, 4, 8]))
+def test_costs_that_miss_the_runs_are_no_rival(tmp_path, asked: int, counted: bool):
+    model = fit(_reduction(tmp_path / "e", [1, 2, 4, 8], counted))
     said = {each.kernel: each for each in model.predict(ranks=asked, metrics=["time"]).answers}["reduce"]
     assert said.ok
-    assert said.value == pytest.approx(0.012 * np.log2(asked), rel=0.05)
+    assert said.value == pytest.approx(0.012 * np.log2(asked), rel=0.15)
 
 
 def test_costs_that_miss_the_runs_are_no_rival_between_them(tmp_path):
