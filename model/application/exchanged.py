@@ -48,6 +48,7 @@ class Exchanged:
     times: Forecast  # seconds of each operation, (o, k)
     factor: Forecast  # BF_comm of all together, one row
     measured: Mask  # (k,): where BF_comm was measured
+    network: Array  # (o, k): seconds of each operation on the network, without BF_comm
     crossings: tuple[tuple[str, ...], ...] = ()
     """At each configuration, thresholds of the MPI library between the runs and it, in words."""
     assumed: bool = False  # whether no communication time was measured at all: BF_comm is 1 then, with a wide interval
@@ -55,6 +56,12 @@ class Exchanged:
     def at(self, level: float) -> Exchanged:
         """The same with central intervals of probability `level`."""
         return replace(self, times=self.times.at(level), factor=self.factor.at(level))
+
+    def taking(self, times: Forecast) -> Exchanged:
+        """The same with other times of operations, and the BF_comm that goes with them."""
+        before, ends = self.times.value.sum(axis=0), np.stack([times.value, times.lower, times.upper]).sum(axis=1)
+        value, lower, upper = ratio(self.factor.value * ends[:, None], before, np.nan)
+        return replace(self, times=times, factor=replace(self.factor, value=value, lower=lower, upper=upper))
 
     @property
     def methods(self) -> tuple[str, ...]:
@@ -124,4 +131,4 @@ def exchanged_of(
     reason = np.full(status.shape, "", dtype=object)
     known = measured[None].astype(np.float64)
     factor = Forecast(middle, low, high, status, reason, 1 - known)
-    return Exchanged(times, factor, measured)
+    return Exchanged(times, factor, measured, network_times.value)

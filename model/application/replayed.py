@@ -23,12 +23,13 @@ from ranksight.core.records import dataclass
 from ranksight.model.application.comm_blocking import Taken
 from ranksight.model.application.communication import Communication
 from ranksight.model.application.exchanged import Exchanged, Replay
+from ranksight.model.application.hidden import RESOLUTION
 from ranksight.model.application.network import Network
 from ranksight.model.messages.message_model import Messages
 from ranksight.model.messages.schedule import Schedule, dealt_out, drawn, schedule
 from ranksight.model.messages.table import MessageTable
-from ranksight.model.priors import MESSAGES_AHEAD
-from ranksight.model.quantity import Quantity
+from ranksight.model.priors import MESSAGES_AHEAD, OTHERS_NEGLIGIBLE
+from ranksight.model.quantity import TAIL, Quantity
 
 DRAWS = 4
 """Ways in which ranks are dealt out more work that are replayed, where it goes by chance."""
@@ -133,31 +134,41 @@ def weigh_replay(
     column = communication.functions.fitted.parameters.index("ranks")
     ranks, measured = took.points[:, column], np.nansum(np.exp(took.logs), axis=0) + uneven
     predicted = replayed_seconds(communication.messages, network, took.points, computing)[0][1]
+    # Nothing that is hidden has a logarithm: differences up to what is negligible do not count.
+    least = OTHERS_NEGLIGIBLE * computing
     errors = [(MESSAGES_AHEAD["prices"], MESSAGES_AHEAD["replay"])]
-    for at in np.flatnonzero((measured > 0) & (predicted > 0)):
+    for at in np.flatnonzero((measured > 0) & (predicted + least > 0)):
         fewer = ranks < ranks[at]
         part = replace(took, points=took.points[fewer], logs=took.logs[:, fewer], errors=took.errors[:, fewer])
         law = fit(part) if fewer.any() else replace(communication, blocking=None)
         prices = float(law.exchanged(took.points[at][None], network).times.value.sum() + uneven[at])
-        if prices > 0:
-            errors.append((float(np.log(prices / measured[at])), float(np.log(predicted[at] / measured[at]))))
+        each = np.array([prices, predicted[at]]) + least[at]
+        if each[0] > 0:
+            errors.append(tuple(np.log(each / (measured[at] + least[at])).tolist()))
     by_prices, by_replay = np.mean(np.square(errors), axis=0).tolist()
     return Replay(by_prices / (by_prices + by_replay), float(np.sqrt(by_replay)))
 
 
-def mixed(law: Replay, exchanged: Exchanged, seconds: Array, deviation: Array) -> Exchanged:
+def mixed(law: Replay, exchanged: Exchanged, seconds: Array, deviation: Array, behind: Array) -> Exchanged:
     """Times of operations with replay counted in: all of a configuration in the same proportion.
 
     `seconds` (k,): seconds by replay; NaN where it does not answer. `deviation` (k,): standard deviation of their
-    logarithm by chance.
+    logarithm by chance. `behind` (k,): seconds of messages that computation hid in all runs: what is left of them is as
+    doubtful as they are.
     """
     times = exchanged.times
     total = times.value.sum(axis=0)
+    seconds = np.maximum(seconds, RESOLUTION * behind)
     known = np.isfinite(seconds) & (seconds > 0) & (total > 0)
     weight = np.where(known & ~exchanged.measured, law.weight, 0.0)
     gap = np.where(known, log_ratio(np.where(known, seconds, 1.0), np.where(known, total, 1.0)), 0.0)
+    share = np.maximum(ratio(behind, seconds, 1.0, known), 1.0)
+    low, high = (1 + share * np.expm1(way * TAIL * law.error) for way in (-1, 1))
     # Where the laws differ, either may hold.
-    spread = np.sqrt((weight * np.hypot(law.error, deviation)) ** 2 + weight * (1 - weight) * gap**2)
+    down, up = (
+        np.sqrt((weight * np.hypot(np.abs(np.log(end)) / TAIL, deviation)) ** 2 + weight * (1 - weight) * gap**2)
+        for end in (np.maximum(low, RESOLUTION), high)
+    )
     prices = Quantity.of_ends(times.value, times.lower, times.upper)
     prices = replace(prices, down=(1 - weight) * prices.down, up=(1 - weight) * prices.up)
-    return replace(exchanged, times=times.having(prices.moved(weight * gap).wider(spread)))
+    return exchanged.taking(times.having(prices.moved(weight * gap).wider(down, up)))

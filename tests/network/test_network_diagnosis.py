@@ -144,6 +144,13 @@ def test_rounds_of_exchanges_wait_for_each_other_and_are_more_on_more_ranks(tmp_
     assert found.time == pytest.approx(STEPS * (WORK + 7 * (LATENCY + SIZE * G)), rel=1e-6)
 
 
+def test_both_neighbours_of_a_ring_of_two_are_one_rank(tmp_path):
+    """A link that two messages of a step cross has as many more messages, and the program no more steps."""
+    _, made = at(traced(tmp_path / "e", halo, ranks=(4, 8)), 2)
+    assert made.program.steps == STEPS
+    assert sum(len(channel.source) for channel in made.program.channels) == 4
+
+
 def test_a_halo_with_a_sum_keeps_its_order_and_its_steps(tmp_path):
     order, made = at(traced(tmp_path / "e", halo), 16)
     assert [place.operation for place in order.places] == ["Irecv", "Isend", "Waitall", "Allreduce"]
