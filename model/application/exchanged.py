@@ -36,9 +36,10 @@ class Replay(Stored):
 
     weight: float  # from 0, not at all, to 1, alone
     error: float  # of replay at held-out runs, root mean square of logarithms
+    ratio: float = 1.0  # of measured times to those of replay, on the most ranks that were run
 
     def _fits(self) -> bool:
-        return 0 <= self.weight <= 1 and self.error >= 0
+        return 0 <= self.weight <= 1 and self.error >= 0 and 0 < self.ratio < np.inf
 
 
 @dataclass(frozen=True)

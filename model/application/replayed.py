@@ -1,10 +1,11 @@
 """Replay as a law of the communication time: what ranks take for messages, and wait, in the order of their calls.
 
-    ln T_comm = (1 - w) ln (BF_comm sum of prices) + w ln T_replay,    w = e_p^2 / (e_p^2 + e_r^2)
+    ln T_comm = (1 - w) ln (BF_comm sum of prices) + w ln (r T_replay),    w = e_p^2 / (e_p^2 + e_r^2)
 
-with e_p and e_r the errors (root mean square of logarithms) that each law has at all runs, and at one more as usual
-(:data:`ranksight.model.priors.MESSAGES_AHEAD`): few runs do not decide which law holds further on. Prices predict each
-run by the BF_comm of those with fewer ranks, and the first by a BF_comm of 1; replay has nothing to learn from runs.
+with r the measured time over that of replay on the most ranks that were run: what the network's description lacks goes
+on as it was there. e_p and e_r are the errors (root mean square of logarithms) that each law has at all runs, and at
+one more as usual (:data:`ranksight.model.priors.MESSAGES_AHEAD`): few runs do not decide which law holds further on.
+Prices predict each run by the BF_comm of those with fewer ranks, replay by their r, and the first by 1.
 The replay is of :mod:`ranksight.model.messages.schedule`; what the slowest
 rank computes longer than the mean is T_imbalance in the program's time, and does not count as communication again.
 """
@@ -17,7 +18,7 @@ from dataclasses import replace
 import numpy as np
 
 from ranksight.comm.replay.laid import Laid
-from ranksight.core.arrays import Array, log_ratio, ratio
+from ranksight.core.arrays import Array, Mask, log_ratio, ratio
 from ranksight.core.errors import RanksightError
 from ranksight.core.records import dataclass
 from ranksight.model.application.comm_blocking import Taken
@@ -136,17 +137,25 @@ def weigh_replay(
     predicted = replayed_seconds(communication.messages, network, took.points, computing)[0][1]
     # Nothing that is hidden has a logarithm: differences up to what is negligible do not count.
     least = OTHERS_NEGLIGIBLE * computing
+    known = np.flatnonzero((measured > 0) & (predicted + least > 0))
+    ratios = np.log((measured + least)[known] / (predicted + least)[known])
     errors = [(MESSAGES_AHEAD["prices"], MESSAGES_AHEAD["replay"])]
-    for at in np.flatnonzero((measured > 0) & (predicted + least > 0)):
+    for at, ratio_there in zip(known.tolist(), ratios.tolist(), strict=True):
         fewer = ranks < ranks[at]
         part = replace(took, points=took.points[fewer], logs=took.logs[:, fewer], errors=took.errors[:, fewer])
         law = fit(part) if fewer.any() else replace(communication, blocking=None)
         prices = float(law.exchanged(took.points[at][None], network).times.value.sum() + uneven[at])
-        each = np.array([prices, predicted[at]]) + least[at]
-        if each[0] > 0:
-            errors.append(tuple(np.log(each / (measured[at] + least[at])).tolist()))
-    by_prices, by_replay = np.mean(np.square(errors), axis=0).tolist()
-    return Replay(by_prices / (by_prices + by_replay), float(np.sqrt(by_replay)))
+        by_prices = log_ratio(prices + least[at], measured[at] + least[at])
+        if np.isfinite(by_prices):
+            errors.append((float(by_prices), _last(ratios, ranks[known], fewer[known]) - ratio_there))
+    by_prices, by_replay = np.mean(np.square(errors), axis=0)
+    error, last = float(np.sqrt(by_replay)), _last(ratios, ranks[known], np.ones(len(known), dtype=bool))
+    return Replay(float(by_prices / (by_prices + by_replay)), error, float(np.exp(last)))
+
+
+def _last(logs: Array, ranks: Array, chosen: Mask) -> float:
+    """Mean of the `logs` (n,) on the most of the `chosen` ranks (n,); 0 where there are none."""
+    return float(logs[chosen & (ranks == ranks[chosen].max())].mean()) if chosen.any() else 0.0
 
 
 def mixed(law: Replay, exchanged: Exchanged, seconds: Array, deviation: Array, behind: Array) -> Exchanged:
@@ -158,7 +167,7 @@ def mixed(law: Replay, exchanged: Exchanged, seconds: Array, deviation: Array, b
     """
     times = exchanged.times
     total = times.value.sum(axis=0)
-    seconds = np.maximum(seconds, RESOLUTION * behind)
+    seconds = np.maximum(law.ratio * seconds, RESOLUTION * behind)
     known = np.isfinite(seconds) & (seconds > 0) & (total > 0)
     weight = np.where(known & ~exchanged.measured, law.weight, 0.0)
     gap = np.where(known, log_ratio(np.where(known, seconds, 1.0), np.where(known, total, 1.0)), 0.0)

@@ -347,6 +347,22 @@ def test_held_out_runs_weigh_replay_against_prices(tmp_path):
     assert total.lower[0, 0] < expected < total.upper[0, 0]
 
 
+def test_what_the_network_lacks_in_the_runs_it_lacks_beyond_them(tmp_path):
+    """Hops that take longer than the network says, in proportion to it: replay is as much too short everywhere."""
+    hop, link = WORK + LATENCY + SIZE * G, NetworkParameters.linear(LATENCY, G).to_dict()
+    platform, longer = replace(load("generic"), network={"inter": link}), 1.3
+    at_64 = []
+    for factor in (1.0, longer):
+        made = traced(tmp_path / f"e{factor}", chain, (4, 8, 16), waits=lambda rank, f=factor: f * rank * hop)
+        model, _ = assemble(made, ["time"], platform=platform)
+        at_64.append((model.equation.communication.replayed.ratio, model.breakdown(np.array([[64.0]]))))
+    (before, short), (after, long) = at_64
+    assert after / before == pytest.approx(longer, rel=0.02)
+    ends = (long.parts["communication"] / short.parts["communication"], long.total.upper - short.total.upper)
+    assert ends[0] == pytest.approx(longer, rel=0.05)
+    assert ends[1] > 0
+
+
 def test_more_ranks_than_the_network_holds_are_refused(model):
     with pytest.raises(InputError, match="holds 64 nodes"):
         diagnose_network(model[0], np.array([128.0]))
