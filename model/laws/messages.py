@@ -123,7 +123,7 @@ def fit_exchange(series: Series, domains: Domains = NOT_DESCRIBED) -> Exchange |
     lone = (len(over) - 1,) if known else ()
     space = forms(over, tree, surface, bare=True)
     # No sum is zero where a time was measured, as growth over nodes alone is on one.
-    possible = (values_of(space.terms, space.members, places) > 0).any(axis=1).all(axis=1)
+    possible = values_of(space.terms, space.members, places).sum(axis=1).min(axis=1) > 0
     space = replace(space, members=space.members[possible], prior=space.prior[possible])
     times = fit_sums(space, places, middle, np.nan_to_num(error), known, lone)
     return Exchange(tuple(np.array(kernels, dtype=object)[some]), series.parameters, times, domains)
