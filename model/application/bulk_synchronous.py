@@ -15,14 +15,15 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ranksight.core.arrays import Array, Index, Mask
+from ranksight.core.arrays import Array, Mask
 from ranksight.core.errors import InputError
+from ranksight.core.mpi import communicates
 from ranksight.core.records import dataclass
 from ranksight.model.application.balance import Balance
 from ranksight.model.application.breakdown import Refined, Terms, terms_of
 from ranksight.model.application.communication import Communication
+from ranksight.model.application.exchanged import farther
 from ranksight.model.application.imbalances import Imbalances
 from ranksight.model.application.moved import UNMOVED, Moved
 from ranksight.model.application.network import NO_NETWORK, Network
@@ -50,10 +51,6 @@ if TYPE_CHECKING:
     from ranksight.comm.topology.shape import Topology
     from ranksight.model.application.exchanged import Replay
     from ranksight.model.messages.message_model import Messages
-
-NEVER_LEFT = (
-    "all runs fit on one node, and what messages between nodes cost was not seen: measure {ranks} ranks, two full nodes"
-)
 
 
 def timed_alone(functions: Functions) -> frozenset[str]:
@@ -172,9 +169,10 @@ class Application(Stored):
         near = functions.fitted.inside(points)[index]
         mixed, names, weights = laws.mixed(predicted, timed, self.weights, self.inside, near)
         if self.communication is None:
-            sending = {*PROGRAM, *self.laws.kernels(MESSAGES)}
-            at = [place for place, kernel in enumerate(timed) if kernel in sending]
-            mixed.status[at], mixed.reason[at] = self.without_far(points, mixed.status[at], mixed.reason[at])
+            of_messages, of_all = (
+                np.array([law(each) for each in timed]) for law in (self.sends, PROGRAM.__contains__)
+            )
+            mixed = self.first_step(mixed, of_messages, of_all, points)
         mixed = self.node.longer(mixed, points, functions.fitted.parameters)
         mixed = self.machine.near(mixed, tuple(timed), points)
         everywhere = np.ones(mixed.value.shape, dtype=bool)
@@ -204,20 +202,24 @@ class Application(Stored):
         alone do not say which of them it is: a function of time that knows of domains has both, and stays.
         """
         further = np.zeros(len(points), dtype=bool) if self.counted is None else self.counted.where.spreads(points)
+        alone = timed_alone(functions)
         shared = laws.having("shares")
         for law in self.shared:
-            laws.leave(shared, law.crowded(points))
+            laws.leave(shared, law.crowded(points), alone)
         if further.any():
-            laws.leave(laws.having("counts"), further, timed_alone(functions))
+            laws.leave(laws.having("counts"), further, alone)
 
-    def without_far(self, points: Array, status: Index, reason: NDArray[Any]) -> tuple[Index, NDArray[Any]]:
-        """Status and reason (..., k) of times with messages, insufficient on several nodes where runs left none."""
-        if self.counted is None:
-            return status, reason
-        where = self.counted.where
-        far = where.leaves(points) & (status == forecast.OK)
-        never = NEVER_LEFT.format(ranks=2 * where.domains.ranks_per_node)
-        return np.where(far, forecast.WIDE, status).astype(np.intp), np.where(far, never, reason)
+    def sends(self, kernel: str) -> bool:
+        """Whether the time of a kernel is known to be that of messages."""
+        return communicates(kernel) or kernel in self.laws.kernels(MESSAGES)
+
+    def first_step(self, times: Forecast, messages: Mask, programs: Mask, points: Array) -> Forecast:
+        """Times (s, k) of `messages` (s,), and of `programs` (s,) that send some, as uncertain where they go between
+        nodes for the first time as such a step is."""
+        if self.counted is None or not (far := self.counted.where.leaves(points)).any():
+            return times
+        ranks = 2 * self.counted.where.domains.ranks_per_node
+        return farther(times, (messages | programs)[:, None] & far, messages, ranks)
 
     def asked(self, predicted: Forecast, functions: Functions, points: Array, share: Share) -> Asked:
         """What laws are asked for the kernels' times; parameters as of :meth:`refine`."""
