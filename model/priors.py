@@ -158,6 +158,9 @@ node follow a law of their own."""
 NODE_STEP = 1.1
 """Standard deviation of the logarithm of that step, 1; to one decimal what ``python -m benchmarks node_step`` finds
 among timers of messages, of which the part 1 - ``NODE_REGIMES["one"]`` has a step."""
+BEND = 0.5
+"""Standard deviation, 1, of the curvature of ln y over the slope, where two values of a parameter show the slope alone:
+a constant and a power q have q - s of it at a slope s, 0.3 to 0.7 where both are as large."""
 PROGRAM_STEP = 0.3
 """Standard deviation of the logarithm, 1, of what whole programs take on two nodes over what they would if their time
 went on from one as it does from two to four; to one digit what ``python -m benchmarks node_step`` finds."""
