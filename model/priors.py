@@ -144,7 +144,8 @@ RATE_NOISE = (0.0, 0.005, 0.03, 0.15)
 between jobs, 0.15 that of a shared machine."""
 MESSAGES_AHEAD: Mapping[str, float] = {"prices": 0.9, "replay": 0.09}
 """Root mean square of the logarithm, 1, of what communication takes on 2 to 32 times the ranks over BF_comm times
-prices, and over replay; to one digit what ``python -m benchmarks network`` finds over all its cases."""
+prices, and over replay as runs showed it; to one digit what ``python -m benchmarks network`` finds over all its
+cases."""
 COMMUNICATION_UNKNOWN = 0.67
 """Standard deviation of the logarithm of BF_comm, 1, where no communication time was measured: 90 % within a factor of
 3, from messages that overlap with computation to ranks that wait for each other."""
