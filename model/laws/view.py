@@ -58,7 +58,7 @@ class Fits(Part):
 
     def by(self, name: str) -> Any:
         """What the law `name` learned; None where it learned nothing, or is not installed."""
-        return self.learned.get(part_of(name, LAWS[name])) if name in LAWS else None
+        return self.learned.get(part_of(name, LAWS[name])) if self.learned and name in LAWS else None
 
     def kernels(self, name: str) -> tuple[str, ...]:
         """The kernels of which the law `name` learned something; none where :meth:`by` has nothing."""
@@ -104,8 +104,9 @@ class Fits(Part):
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Self:
         """Rebuild from :meth:`to_dict`; damaged content raises InputError."""
-        laws = {part_of(name, law): (name, law) for name, law in installed().items() if law.kind is not None}
         learned, missing = {}, {}
+        known = installed() if content else {}  # the packages installed are looked through for them
+        laws = {part_of(name, law): (name, law) for name, law in known.items() if law.kind is not None}
         with reading("'laws'"):
             for part, each in content.items():
                 if part in laws:
