@@ -67,9 +67,9 @@ def _settings(name: str, how: Mapping[str, Any], own: Mapping[str, Type]) -> dic
     """What argparse is given for one option."""
     given = {key: value for key, value in how.items() if key not in ("group", "short", "repeat", "type")}
     given["help"] = help_of(how).replace("%", "%%")
-    kind = how.get("type")
+    kind = how.get("type", "")
     if kind in CHECKED:
         given["type"] = CHECKED[kind](name, how.get("default"))
-    elif kind is not None:
+    elif kind:
         given["type"] = own[kind] if kind in own else TYPES[kind]
-    return {**given, **ACTIONS.get(how.get("repeat", how.get("action")), {})}
+    return {**given, **ACTIONS.get(how.get("repeat", how.get("action", "")), {})}

@@ -56,10 +56,11 @@ class _Constructor:
         content = {"__doc__": self.kind.__doc__} | (
             {"__post_init__": None} if hasattr(self.kind, "__post_init__") else {}
         )
-        made = dataclasses.make_dataclass(self.kind.__name__, given, namespace=content, eq=False, repr=False).__init__
+        like = dataclasses.make_dataclass(self.kind.__name__, given, namespace=content, eq=False, repr=False)
+        made = vars(like)["__init__"]
         made.__qualname__, made.__module__ = f"{self.kind.__qualname__}.__init__", self.kind.__module__
         made.__annotations__ = {each.name: each.type for each in fields if each.init} | {"return": None}
-        self.kind.__init__ = made  # type: ignore[misc]
+        type.__setattr__(self.kind, "__init__", made)
         return made if record is None else made.__get__(record, kind)
 
 

@@ -26,6 +26,11 @@ ALL = {
 """Options of every verb that reads or writes something."""
 
 
+def grouped(title: str, table: Mapping[str, Any]) -> dict[str, Any]:
+    """Options that stand in a group of the help."""
+    return {name: {**how, "group": title} for name, how in table.items()}
+
+
 def options(verb: str) -> tuple[str, str, Options]:
     """The description of a verb, its usage, and its options and arguments by name."""
     found = importlib.import_module(f"{__name__}.{verb}_options")

@@ -20,7 +20,7 @@ program alone (instructions, messages), grew by more, beyond the noise; --metric
 it is 4 when the data are insufficient to compare the program's time.
 """
 
-from ranksight.cli.options import of_ranks
+from ranksight.cli.options import grouped, of_ranks
 
 USAGE = (
     "ranksight compare BEFORE AFTER [--PARAMETER VALUE[,VALUE] ...] [options]\n"
@@ -46,7 +46,7 @@ OPTIONS = {
         "metavar": "RATIO",
         "help": "instructions that the program needs on these machines over those of the runs (default: 1)",
     },
-    **{name: {**how, "group": "which machine"} for name, how in of_ranks.OPTIONS.items()},
+    **grouped("which machine", of_ranks.OPTIONS),
     "--price": {
         "group": "which machine",
         "repeat": "values",

@@ -38,7 +38,7 @@ its cycles per instruction stop falling, and then represents the original worklo
 last job that joins their parts. --submit slurm submits and follows them; the same line again measures what is missing.
 """
 
-from ranksight.cli.options import of_jobs
+from ranksight.cli.options import grouped, of_jobs
 
 USAGE = "ranksight measure --ranks LIST [--PARAMETER LIST ...] [options] -o FOLDER -- COMMAND"
 OPTIONS = {
@@ -115,5 +115,5 @@ OPTIONS = {
         "metavar": "NAME",
         "help": "write job scripts, submit them and follow the jobs (slurm)",
     },
-    **{name: {**how, "group": "batch systems"} for name, how in of_jobs.OPTIONS.items()},
+    **grouped("batch systems", of_jobs.OPTIONS),
 }
