@@ -67,8 +67,8 @@ def notes(model: Learned, points: Array, with_energy: bool = True) -> tuple[str,
 
 
 def _of_energy(model: Learned, points: Array) -> tuple[str, ...]:
-    """What is to be said of energy and power at `points` (k, m); nothing where none was metered."""
-    return () if model.energy is None else (*model.energy.notes, model.energy.remark(points, model.parameters))
+    """What is to be said of energy and power at `points` (k, m)."""
+    return *model.energy.notes, model.energy.remark(points, model.parameters)
 
 
 def partners(model: Learned, points: Array) -> str:

@@ -22,7 +22,7 @@ from ranksight.model.application.breakdown import Breakdown, Refined
 from ranksight.model.application.bulk_synchronous import Application
 from ranksight.model.application.program_time import program_time
 from ranksight.model.application.runs import Anchor
-from ranksight.model.energy.stored import Energy
+from ranksight.model.energy.stored import NO_ENERGY, Energy
 from ranksight.model.fitting.columns import Columns
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.plaindata import Stored, plain, reading
@@ -71,7 +71,7 @@ class Learned(Stored):
     staircase: Staircase = ALL_EVEN  # whole units that the work comes in, as they were stated
     selection: Selection = field(default_factory=Selection)  # which of the experiment's kernels are one in the model
     clock: Clock = NO_CLOCK  # what made times of cycles
-    energy: Energy | None = None  # laws of power, where the runs metered energy
+    energy: Energy = NO_ENERGY  # laws of power, where the runs metered energy
     agreement: Agreement = field(default_factory=Agreement)  # totals that are sums of parts with their own functions
     platform: str = ""  # description of the machine measured; empty where it is not known
     anchors: tuple[Anchor, ...] = ()  # runs on other machines
@@ -91,7 +91,7 @@ class Learned(Stored):
     @property
     def metered(self) -> tuple[str, ...]:
         """Metrics that the laws of power answer."""
-        return () if self.energy is None else self.energy.metrics
+        return self.energy.metrics
 
     # ---- predicting -------------------------------------------------------------------------------------------------
 

@@ -28,7 +28,7 @@ from ranksight.model.application.bulk_synchronous import Application
 from ranksight.model.application.moved import BOUND, CORE, MEMORY, RATIO, Moved
 from ranksight.model.application.runs import Anchor, Runs
 from ranksight.model.application.waiting import parted
-from ranksight.model.energy.stored import NO_ENERGY, fit_energy
+from ranksight.model.energy.stored import fit_energy
 from ranksight.model.fitted_model import Model
 from ranksight.model.laws.stacking import places
 from ranksight.model.machine.counts import FAR, doubts_of_counts, excess
@@ -111,9 +111,7 @@ def _doubts_of_times(moved: Model, runs: Runs, platform: Platform) -> tuple[str,
 def with_energy(model: Model, experiment: Experiment, platform: Platform) -> Model:
     """The model with the energy that runs on another platform metered; itself where they metered none."""
     metered = fit_energy(model.view(experiment), platform)
-    if metered is None or not metered.laws:
-        return model
-    return replace(model, energy=(model.energy or NO_ENERGY).also(metered, platform.name))
+    return replace(model, energy=model.energy.also(metered, platform.name)) if metered.laws else model
 
 
 def _divided(moved: Model, runs: Runs) -> Runs:

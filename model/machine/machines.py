@@ -28,5 +28,4 @@ def on(model: Model, platform: Platform | str, *, instructions: float | None = N
     anchor = next((each for each in model.anchors if each.name == target.name), None)
     if moved is model or anchor is None:
         return moved
-    metered = None if moved.energy is None else moved.energy.on(target.name)
-    return anchored_by(moved if metered is None else replace(moved, energy=metered), anchor)
+    return anchored_by(replace(moved, energy=moved.energy.on(target.name)), anchor)

@@ -17,7 +17,7 @@ from ranksight.core.records import dataclass
 from ranksight.model.application.others import overlap, sometimes
 from ranksight.model.application.waiting import parted, unworked
 from ranksight.model.application.whole import without_sums
-from ranksight.model.energy.stored import Energy, fit_energy, unmetered
+from ranksight.model.energy.stored import NO_ENERGY, Energy, fit_energy, unmetered
 from ranksight.model.fitting.iterations import check
 from ranksight.model.questions import whole_ranks
 from ranksight.model.resource.clock import Clock, Timed
@@ -122,7 +122,7 @@ class Measured:
     over_ranks: Mapping[str, Reduction]  # how each metric was reduced over ranks
     selection: Selection  # kernels that are one
     clock: Clock  # what made times of cycles
-    energy: Energy | None  # laws of power, where energy was metered and times were measured
+    energy: Energy  # laws of power, where energy was metered and times were measured
     inclusive: bool  # whether times of kernels hold those of others
     turnover: str
     notes: tuple[str, ...]
@@ -152,7 +152,7 @@ def measure(statement: Statement) -> Measured:
     how = means_of_samples(seen, statement.over_ranks)
     sampled, uneven = _series(seen, statement, how)
     energy = _energy(experiment, sampled.series, statement)
-    if energy is not None:
+    if energy is not NO_ENERGY:
         sampled = replace(sampled, series=unmetered(sampled.series))
     series = sampled.series
     units = "" if statement.units else indivisible(seen)
@@ -181,10 +181,10 @@ def _series(
     return settled, uneven
 
 
-def _energy(experiment: Experiment, series: Series, statement: Statement) -> Energy | None:
+def _energy(experiment: Experiment, series: Series, statement: Statement) -> Energy:
     """The laws of power, where energy was metered and the program's time is modelled."""
     if "time" not in series.metrics:
-        return None
+        return NO_ENERGY
     domains = statement.domains
     placement, ranks = domains.placement, domains.ranks_per_node if domains else None
     return fit_energy(experiment, statement.platform, placement, ranks)
