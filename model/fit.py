@@ -49,7 +49,7 @@ from ranksight.model.structure.wholeunits import NO_UNITS, WholeUnits
 from ranksight.platforms import Platform, load
 from ranksight.platforms.writing import dumps
 
-Observer = Callable[[Experiment, Series, Platform | None, Machine | None], dict[str, Any]]
+Observer = Callable[[Experiment, Series, Platform | None, Machine], dict[str, Any]]
 """Of an experiment, its means over ranks, and the machine as described and at the clock of the runs: plain data."""
 OBSERVERS: Registry[Observer] = Registry("observer", packages=("ranksight.analysis",))
 """What analyses keep of the measurements, by name, for questions that the model does not know."""

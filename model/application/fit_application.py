@@ -48,7 +48,7 @@ def fit_application(
     experiment: Experiment,
     sampled: Sampled,
     platform: Platform | None,
-    machine: Machine | None,
+    machine: Machine,
     domains: Domains,
     steps: Staircase,
     stated: Stated,
@@ -76,7 +76,7 @@ def fit_application(
         fit_imbalances(experiment, not means, averaged, series, whose == MEAN_OF_ALL, **each) if by_rank else None
     )
     slowest: dict[str, Array] = {}
-    if machine is not None and imbalances is not None and imbalances.held and averaged:
+    if machine and imbalances is not None and imbalances.held and averaged:
         ratios = imbalances.slowest(imbalances.kernels, series.points)
         slowest = dict(zip(imbalances.kernels, ratios, strict=True))
     kernels = frozenset(series.kernels)

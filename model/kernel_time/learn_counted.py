@@ -22,6 +22,7 @@ from ranksight.model.kernel_time.perwork import PerWork
 from ranksight.model.kernel_time.rates import Rates
 from ranksight.model.kernel_time.where import Where, occupancy
 from ranksight.model.quantity import Quantity
+from ranksight.model.resource.equation import Machine
 from ranksight.model.series.computation import waiting
 from ranksight.model.series.domains import Domains
 from ranksight.model.series.reducing import Series
@@ -33,20 +34,12 @@ FEWEST = 3
 """Configurations that a kernel needs."""
 
 
-def learn_counted(
-    series: Series,
-    latencies: Array | None,
-    frequency: float,
-    caches: Caches | None,
-    domains: Domains,
-    line: float,
-) -> Counted | None:
+def learn_counted(series: Series, machine: Machine, caches: Caches, domains: Domains, line: float) -> Counted | None:
     """Learn the laws of every kernel with a time at :data:`FEWEST` configurations or more.
 
     None where no kernel has enough configurations.
 
-    `latencies` (4,): cycles of a load of each level at `frequency`; None where no platform is known. `frequency`: clock
-    of the platform, Hz; 1 where none is known. `line`: bytes of a line of memory.
+    `line`: bytes of a line of memory.
     """
     known = _Known.of(series)
     if not known.kernels:
@@ -54,20 +47,19 @@ def learn_counted(
     where, points = Where.of(series, domains), series.points
     inputs = where.inputs(points)
     time, error = known.logs("time"), known.errors("time")
-    cycles, spent = _cycles(known, time, frequency)
-    clock = _clock(where, points, time, cycles, frequency)
+    cycles, spent = _cycles(known, time, machine.frequency)
+    clock = _clock(where, points, time, cycles, machine.frequency)
     busy, offset = _busy(time + clock.values[0], cycles)
     counts = _works(known, where, time)
     total = _learn(priors.TIME_PER, busy, error, counts, inputs, where)
     share = _stalled(known, cycles, busy, spent)
     split = np.isfinite(share).sum(axis=1) >= FEWEST
-    empty = (split & False, None, None, (), None, line, 1.0, offset)
-    model = Counted(known.kernels, where, clock, np.ones(4), frequency, total, *empty)
-    if latencies is None:
+    model = Counted(known.kernels, where, clock, np.ones(4), machine.frequency, total, split & False, line, offset)
+    if not machine:
         return model
-    model = replace(model, latencies=latencies)
+    model = replace(model, latencies=np.array(machine.latencies))
     levels = np.stack([np.exp(known.logs(name)) for name in LEVELS])
-    if caches is not None:
+    if caches:
         model = _with_compositions(model, levels, counts, split, points, caches)
         model = _fitted(model, ~split & spent & ~known.drawn, busy, error, counts, inputs, points)
     if not split.any():
@@ -81,7 +73,7 @@ def learn_counted(
         np.hypot(known.errors("stall_cycles"), priors.STALL_RESOLUTION / resolved),
     )
     model = replace(model, split=split)
-    if model.caches is not None:
+    if model.caches:
         counts |= _waiting(model, model.caches, counts, points)
     stalled, scale = _unsaturated(model, stalled, levels, counts, time, points)
     stall = _learn(priors.STALLS_PER, stalled, of_stalls, counts, inputs, where)
@@ -266,7 +258,7 @@ def _fitted(
         for row, (composition, _) in enumerate(model.compositions)
         if composition is not None and rest[row]
     }
-    if model.caches is None or not chosen:
+    if not chosen:
         return model
     rows, compositions = np.array(list(chosen), dtype=np.intp), list(chosen.values())
     x, capacities = model.where.work.logarithm(points), model.caches.capacities(model.where.active(points))

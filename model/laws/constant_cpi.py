@@ -29,7 +29,7 @@ class ConstantCpi(Law):
 
     def fit(self, view: View) -> Resources | None:
         """CPI and blocking factors of the kernels that the counted equation does not divide."""
-        if view.machine is None:
+        if not view.machine:
             return None
         counted: Counted | None = view.learned(COUNTED)
         split = () if counted is None else np.array(counted.kernels, dtype=object)[counted.split]

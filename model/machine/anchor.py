@@ -263,8 +263,7 @@ def _with(equation: Application, shift: Array) -> Application:
     if counted is not None:
         rows = shift[places(machine.kernels, counted.kernels)]
         execution, stall = (
-            None if part is None else shifted(part, rows[:, column])
-            for part, column in ((counted.execution, CORE), (counted.stall, MEMORY))
+            shifted(part, rows[:, column]) for part, column in ((counted.execution, CORE), (counted.stall, MEMORY))
         )
         counted = replace(counted, execution=execution, stall=stall)
     if resources is not None:

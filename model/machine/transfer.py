@@ -30,7 +30,7 @@ from ranksight.model.application.network import Network
 from ranksight.model.application.node import NODES, Node
 from ranksight.model.application.runs import NO_RUNS
 from ranksight.model.fitted_model import Model
-from ranksight.model.kernel_time.composition import Caches
+from ranksight.model.kernel_time.composition import NO_CACHES, Caches
 from ranksight.model.kernel_time.counted import BEYOND_L1, WAITING, Counted
 from ranksight.model.kernel_time.perwork import PerWork
 from ranksight.model.laws.law import BANDWIDTH
@@ -181,7 +181,7 @@ class _Executing:
 
 def _cpi(law: Counted) -> Array:
     """CPI_exec (K,) of the runs; NaN where stalls were not counted."""
-    if law.execution is None:
+    if not law.execution:
         return np.full(len(law.kernels), np.nan)
     rates = law.execution.rates[law.execution.names.index("instructions")].values
     return np.asarray(np.exp(median(rates, axis=1)))
@@ -270,25 +270,24 @@ def _counted(
     latencies = np.array(Machine.of(target).at(frequency).latencies)
     rates = replace(law.clock, values=law.clock.values + log(factors[-1].value))
     where = replace(law.where, domains=domains) if law.where.domains else law.where
-    caches, composed = None if law.caches is None else Caches.of(target, latencies), law.composed
+    caches, composed = Caches.of(target, latencies) if law.caches else NO_CACHES, law.composed
     return replace(
         law,
         where=where,
         clock=rates,
         latencies=latencies,
         frequency=frequency,
-        execution=None if law.execution is None else shifted(law.execution, np.log(executing.factor(_cpi(law)))),
-        stall=None if law.stall is None else _waiting_alone(law.stall),
+        execution=shifted(law.execution, np.log(executing.factor(_cpi(law)))),
+        stall=_waiting_alone(law.stall),
         composed=composed and replace(composed, execution=composed.execution * executing.factor(composed.execution)),
-        caches=None if caches is None else replace(caches, doubt=spread("capacity")),
+        caches=replace(caches, doubt=spread("capacity")) if caches else NO_CACHES,
         line=float(target.line),
     )
 
 
 def shifted(law: PerWork, by: float | Array) -> PerWork:
     """The same quantity with rates times exp(`by`), one number or one a kernel."""
-    moved = np.broadcast_to(np.reshape(by, (-1, 1)), (len(law.rates[0].values), 1))
-    return replace(law, rates=tuple(replace(rate, values=rate.values + moved) for rate in law.rates))
+    return replace(law, rates=tuple(replace(rate, values=rate.values + np.reshape(by, (-1, 1))) for rate in law.rates))
 
 
 def _waiting_alone(law: PerWork) -> PerWork:

@@ -32,7 +32,7 @@ from ranksight.model.laws.law import BANDWIDTH, FUNCTION
 from ranksight.model.laws.weighing import MOST_INSIDE, by_misfit, inside_weights
 from ranksight.model.predicting import Learned, Remarks
 from ranksight.model.resource.clock import clocked
-from ranksight.model.resource.equation import Machine
+from ranksight.model.resource.equation import NO_MACHINE, Machine
 from ranksight.model.series.computation import cores
 from ranksight.model.series.domains import NOT_DESCRIBED
 from ranksight.model.series.reducing import Series
@@ -129,14 +129,14 @@ def _staircase(statement: Statement, measured: Measured) -> Staircase:
 class Clocked:
     """The machine that was measured, at the clock of the runs."""
 
-    machine: Machine | None  # None where no platform is known
+    machine: Machine
     note: str
 
 
 def clock_machine(statement: Statement, measured: Measured) -> Clocked:
     """Take the clock of the runs for the machine's; InputError where it cannot have had it."""
-    if statement.platform is None:
-        return Clocked(None, "")
+    if not statement.platform:
+        return Clocked(NO_MACHINE, "")
     return Clocked(*clocked(Machine.of(statement.platform), measured.experiment))
 
 
