@@ -26,7 +26,7 @@ from ranksight.core.arrays import Array, Index, Mask, log, ratio
 from ranksight.core.errors import InputError
 from ranksight.core.records import dataclass
 from ranksight.model.application.comm_blocking import STATED, Blocking, kind_of
-from ranksight.model.application.exchanged import Exchanged, Replay, exchanged_of, mixture_of
+from ranksight.model.application.exchanged import NO_REPLAY, Exchanged, Replay, exchanged_of, mixture_of
 from ranksight.model.application.fit_blocking import fit_blocking
 from ranksight.model.application.forms import Forms
 from ranksight.model.application.network import Network
@@ -78,13 +78,13 @@ class Communication(Part):
     blocking: Blocking | None = None  # BF_comm; None where no communication time was measured
     forms: Forms | None = None  # fitted times of calls, where no network is described
     points: Array | None = None  # (n, m): configurations traced
-    replayed: Replay | None = None  # how much replay of the calls' order counts; None where it was not weighed
+    replayed: Replay = NO_REPLAY  # how much replay of the calls' order counts
     remark: str = ""  # what contradicts what in the times of the runs
 
     @property
     def replay(self) -> tuple[Replay, Messages] | None:
         """The replay that counts in the time, and the messages it is of; None where none does."""
-        if self.replayed is None or self.messages is None or not self.replayed.weight > 0:
+        if self.messages is None or not self.replayed.weight > 0:
             return None
         return self.replayed, self.messages
 

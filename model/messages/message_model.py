@@ -13,7 +13,7 @@ from ranksight.core.arrays import Array
 from ranksight.core.errors import InputError
 from ranksight.core.records import dataclass
 from ranksight.model.messages.entry import Entry
-from ranksight.model.messages.order import Order
+from ranksight.model.messages.order import NO_ORDER, Order
 from ranksight.model.messages.table import MessageTable, Row, rows_of
 from ranksight.model.messages.volumes import Volumes
 from ranksight.model.plaindata import Stored
@@ -38,7 +38,7 @@ class Messages(Stored):
     measured: tuple[int, ...]  # numbers of ranks that were traced
     trained: Array  # (m, 2): smallest and largest value traced of each parameter
     stated: Stated = NOTHING_STATED  # how volumes go on beyond these, as the user knows it
-    order: Order | None = None  # of the calls of a step, where an event trace shows it
+    order: Order = NO_ORDER  # of the calls of a step, where an event trace shows it
 
     @cached_property
     def replays(self) -> dict[object, Any]:
