@@ -14,7 +14,6 @@ from ranksight.model.application.node import NODES
 from ranksight.model.fitting.iterations import iterated
 from ranksight.model.resource.counters import notes_of
 from ranksight.model.series.computation import RANKS, THREADS, WORK_PER_RANK, cores
-from ranksight.model.series.domains import NOT_DESCRIBED
 
 if TYPE_CHECKING:
     from ranksight.model.predicting import Learned
@@ -172,7 +171,7 @@ def _changing(model: Learned, points: Array) -> str:
 def _teams(model: Learned, points: Array) -> str:
     """Threads of a rank that do not divide the cores of a memory domain, and so share it with other ranks' threads."""
     counted, names = model.equation.counted, model.parameters
-    domains = NOT_DESCRIBED if counted is None else counted.where.domains
+    domains = counted.where.domains
     if not domains or THREADS not in names:
         return ""
     teams = np.unique(points[:, names.index(THREADS)])
@@ -194,12 +193,12 @@ def one_domain(model: Learned, points: Array) -> str:
     remedy = "fit with --platform NAME, or --cores-per-domain N and --ranks-per-node N (lscpu shows both)"
     if machine and machine.target:
         remedy = f"runs on a domain of {machine.name}, {machine.target.cores} cores, show it: fit --also"
-    if counted is None and _levelling(model, most):
+    if not counted and _levelling(model, most):
         return (
             "times alone do not separate work that is not divided from a memory domain that is full: if the "
             f"{most:g} ranks of the runs filled one, more ranks take less time than predicted; {remedy}"
         )
-    if counted is None or counted.where.domains or not TRAFFIC.intersection(model.fitted.metrics):
+    if not counted or counted.where.domains or not TRAFFIC.intersection(model.fitted.metrics):
         return ""
     return (
         f"how many cores share memory is not known: {asked:g} are assumed to share it as the {most:g} of the runs did; "

@@ -242,8 +242,8 @@ class Learned(Stored):
             raise InputError("'coordinates' does not fit the functions", "fit the model again")
         self.staircase.of(fitted)
         named = {kernel for law in self.equation.shared for kernel in law.kernels}
-        if (counted := self.equation.counted) is not None:
-            named.update(itertools.compress(counted.kernels, np.isfinite(counted.offset)))
+        counted = self.equation.counted
+        named.update(itertools.compress(counted.kernels, np.isfinite(counted.offset)))
         if unknown := sorted(named - {kernel for kernel, name in fitted.keys if name == "time"}):
             raise InputError(f"'equation' names the kernel {unknown[0]!r}, which has no time", "fit the model again")
         return True

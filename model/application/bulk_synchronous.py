@@ -29,13 +29,13 @@ from ranksight.model.application.network import NO_NETWORK, Network
 from ranksight.model.application.node import NO_NODE, Node
 from ranksight.model.application.others import Others
 from ranksight.model.application.runs import NO_RUNS, Runs
-from ranksight.model.kernel_time.counted import COUNTS, Counted
+from ranksight.model.kernel_time.counted import COUNTS, NO_KERNELS, Counted
 from ranksight.model.laws.law import BANDWIDTH, CACHE, CONSTANT_CPI, COUNTED, FUNCTION, MESSAGES
 from ranksight.model.laws.stacking import PRIOR, Weights
 from ranksight.model.laws.together import Laws, methods
 from ranksight.model.laws.view import Asked, Fits
 from ranksight.model.plaindata import Part, Stored
-from ranksight.model.resource.equation import LEVELS, Resources
+from ranksight.model.resource.equation import LEVELS, NO_RESOURCES, Resources
 from ranksight.model.series.computation import PROGRAM, cores
 from ranksight.model.sharing.caches import NO_CACHE, SharedCache
 from ranksight.model.sharing.demand import loads_of
@@ -92,16 +92,14 @@ class Application(Stored):
     machine: Moved = UNMOVED  # how times differ on the machine asked for
 
     @property
-    def resources(self) -> Resources | None:
+    def resources(self) -> Resources:
         """The equation of kernels whose stalls were not counted."""
-        resources: Resources | None = self.laws.by(CONSTANT_CPI)
-        return resources
+        return self.laws.by(CONSTANT_CPI) or NO_RESOURCES
 
     @property
-    def counted(self) -> Counted | None:
+    def counted(self) -> Counted:
         """The counted equation and the cost per unit of work of every kernel."""
-        counted: Counted | None = self.laws.by(COUNTED)
-        return counted
+        return self.laws.by(COUNTED) or NO_KERNELS
 
     @property
     def sharing(self) -> Sharing | None:
@@ -127,7 +125,7 @@ class Application(Stored):
     @property
     def pace(self) -> float:
         """Standard deviation of the logarithm of what all times of a run have in common."""
-        return float(np.hypot(self.clock_spread, 0.0 if self.resources is None else self.resources.run_to_run))
+        return float(np.hypot(self.clock_spread, self.resources.run_to_run))
 
     @property
     def known(self) -> bool:
@@ -203,7 +201,7 @@ class Application(Stored):
         Runs that filled one domain show the ranks' share of it and of the work at once, which part further on. Times
         alone do not say which of them it is: a function of time that knows of domains has both, and stays.
         """
-        further = np.zeros(len(points), dtype=bool) if self.counted is None else self.counted.where.spreads(points)
+        further = self.counted.where.spreads(points)
         shared = laws.having("shares")
         for law in self.shared:
             laws.leave(shared, law.crowded(points))
@@ -212,8 +210,6 @@ class Application(Stored):
 
     def without_far(self, points: Array, status: Index, reason: NDArray[Any]) -> tuple[Index, NDArray[Any]]:
         """Status and reason (..., k) of times with messages, insufficient on several nodes where runs left none."""
-        if self.counted is None:
-            return status, reason
         where = self.counted.where
         far = where.leaves(points) & (status == forecast.OK)
         never = NEVER_LEFT.format(ranks=2 * where.domains.ranks_per_node)
@@ -233,7 +229,7 @@ class Application(Stored):
         place = {kernel: at for at, kernel in enumerate(timed)}
         for law in self.shared:
             clock[[place[kernel] for kernel in law.kernels]] = law.clock[:, None]
-        if self.counted is not None:
+        if self.counted:
             known = np.flatnonzero(np.isfinite(self.counted.offset))
             chosen = [place[self.counted.kernels[at]] for at in known]
             clock[chosen] = np.exp(asked.counted.clock.centre - self.counted.offset[known][:, None])
@@ -295,8 +291,7 @@ class Application(Stored):
                 "the model knows no network between nodes: the distribution of ranks over nodes changes nothing",
                 "fit it with --platform NAME from runs that traced messages",
             )
-        together = self.counted is not None and self.counted.where.domains
-        known = self.shared or self.cache.kernels or together or self.machine
+        known = self.shared or self.cache.kernels or self.counted.where.domains or self.machine
         if not known and (placement is not None or (ranks_per_node is not None and not self.network)):
             raise InputError(
                 "the model does not know what ranks on a node share",

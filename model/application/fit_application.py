@@ -129,13 +129,13 @@ def in_words(application: Application) -> str:
     parts = {
         "kernels by the resource equation": application.resources,
         "messages": application.communication,
-        "a network": application.network or None,
-        "kernels by the counted equation": None if counted is None else counted.split.any() or None,
-        "kernels by the fitted equation": None if counted is None else counted.composed,
-        "bandwidth that cores share": application.shared or None,
+        "a network": application.network,
+        "kernels by the counted equation": counted.split.any(),
+        "kernels by the fitted equation": counted.composed,
+        "bandwidth that cores share": application.shared,
         "balance of the ranks": application.balance,
     }
-    return ", ".join(name for name, part in parts.items() if part is not None) or "the sum of the kernels' functions"
+    return ", ".join(name for name, part in parts.items() if part) or "the sum of the kernels' functions"
 
 
 def values_of_totals(experiment: Experiment, times: Series) -> str:

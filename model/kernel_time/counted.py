@@ -28,7 +28,7 @@ from ranksight.model.kernel_time.composed import Composed
 from ranksight.model.kernel_time.composition import NO_CACHES, Caches, Composition
 from ranksight.model.kernel_time.perwork import NOT_COUNTED, PerWork
 from ranksight.model.kernel_time.rates import Rates, changed
-from ranksight.model.kernel_time.where import RANKS, Where, occupancy
+from ranksight.model.kernel_time.where import NOWHERE, RANKS, Where, occupancy
 from ranksight.model.plaindata import Stored
 from ranksight.model.process.covariance import unseen
 from ranksight.model.quantity import Quantity, add, larger, product
@@ -62,6 +62,9 @@ class Counted(Stored):
     caches: Caches = NO_CACHES
     composed: Composed | None = None  # CPI_exec and BF_mem of kernels whose loads were counted and stalls were not
     fitted: Rates | None = None  # what is left of the cycles of these r kernels
+
+    def __bool__(self) -> bool:
+        return bool(self.kernels)
 
     def placed(self, placement: str | None, ranks_per_node: int | None) -> Counted:
         """The same kernels with ranks placed in another way."""
@@ -269,6 +272,21 @@ class Counted(Stored):
         one = needs(domains, np.exp(read.centre), np.nan_to_num(np.exp(written.centre)))[1]
         seconds = log_ratio(self.where.active(points) * one, self.bandwidth)
         return Quantity(seconds, read.down, read.up)
+
+
+_NOTHING = np.zeros((1, 0))
+NO_KERNELS = Counted(
+    kernels=(),
+    where=NOWHERE,
+    clock=Rates(_NOTHING.T, _NOTHING, _NOTHING, ((True,),)),
+    latencies=np.ones(4),
+    frequency=1.0,
+    total=NOT_COUNTED,
+    split=np.zeros(0, dtype=bool),
+    line=1.0,
+    offset=np.zeros(0),
+)
+"""Of a program of which no kernel was counted."""
 
 
 @dataclass(frozen=True)

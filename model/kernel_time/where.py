@@ -9,7 +9,7 @@ from ranksight.core.records import dataclass
 from ranksight.model.kernel_time.work_per_rank import WorkPerRank, work_per_rank
 from ranksight.model.plaindata import Stored
 from ranksight.model.series.computation import WORK_PER_RANK, cores
-from ranksight.model.series.domains import Domains
+from ranksight.model.series.domains import NOT_DESCRIBED, Domains
 from ranksight.model.series.reducing import Series
 
 RANKS = 2
@@ -84,6 +84,9 @@ class Where(Stored):
         one_domain = bool((ranks == active).all()) and len(np.unique(active)) > 1
         one_node = bool((domains.nodes(ranks) <= 1).all())
         return cls(series.parameters, where.work, domains, columns, one_domain, one_node)
+
+
+NOWHERE = Where((), WorkPerRank((), np.zeros(0)), NOT_DESCRIBED, (0,))
 
 
 def occupancy(where: Where, points: Array) -> Array:

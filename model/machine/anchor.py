@@ -260,15 +260,17 @@ def _with(equation: Application, shift: Array) -> Application:
         mode[:, [0, 3]] += rows[:, CORE, None]
         mode[:, 1] -= rows[:, MEMORY]
         sharing = replace(sharing, mode=mode)
-    if counted is not None:
+    if counted:
         rows = shift[places(machine.kernels, counted.kernels)]
         execution, stall = (
-            shifted(part, rows[:, column]) for part, column in ((counted.execution, CORE), (counted.stall, MEMORY))
+            part and shifted(part, rows[:, column])
+            for part, column in ((counted.execution, CORE), (counted.stall, MEMORY))
         )
         counted = replace(counted, execution=execution, stall=stall)
-    if resources is not None:
+    if resources:
         rows = shift[places(machine.kernels, resources.kernels)]
         core, memory = np.exp(rows[:, CORE]), np.exp(rows[:, MEMORY])
         resources = replace(resources, cpi=resources.cpi * core, factor=resources.factor * memory)
     moved: Moved = replace(machine, shift=machine.shift + shift)
-    return replace(equation.with_laws(sharing=sharing, counted=counted, resources=resources), machine=moved)
+    laws = equation.with_laws(sharing=sharing, counted=counted or None, resources=resources or None)
+    return replace(laws, machine=moved)

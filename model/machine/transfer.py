@@ -111,7 +111,7 @@ def _moved(model: Model, origin: Platform, target: Platform, instructions: float
     spreads = _spreads(equation, timed, ipc, np.array([core_spread, share.spread, either, MIXED]))
     network, messages, notes = _network(equation, origin, target)
     notes = (*notes, *_threads(origin, target))
-    if NODES in model.parameters and equation.resources is None and shared is None:
+    if NODES in model.parameters and not equation.resources and shared is None:
         notes = (*notes, *_of_times_alone())
     moved = Moved(
         name=target.name,
@@ -131,9 +131,8 @@ def _moved(model: Model, origin: Platform, target: Platform, instructions: float
         unknown = moved.undecided(model.training.max(axis=0)[None], model.parameters)
         moved = replace(moved, assumed=(*moved.assumed, unknown))
     resources = equation.resources
-    machine = None if resources is None else resources.machine
-    if resources is not None and machine is not None:
-        other = Machine.of(target).at(machine.frequency * factors[-1].value)
+    if resources:
+        other = Machine.of(target).at(resources.machine.frequency * factors[-1].value)
         resources = replace(resources, machine=other, cpi=resources.cpi * executing.factor(resources.cpi))
     nowhere = np.zeros((0, len(model.parameters)))
     node = equation.node and Node.of(target, target.cores, nowhere, model.parameters)
@@ -143,7 +142,7 @@ def _moved(model: Model, origin: Platform, target: Platform, instructions: float
     return replace(
         equation,
         # What the other laws learned is of the machine measured.
-        laws=Fits().having(exchange=exchange, resources=resources, sharing=sharing, counted=counted),
+        laws=Fits().having(exchange=exchange, resources=resources or None, sharing=sharing, counted=counted or None),
         cache=NO_CACHE,
         network=network,
         node=node,
@@ -156,7 +155,7 @@ def _spreads(equation: Application, timed: tuple[str, ...], ipc: Factor, usual: 
     """Standard deviations (K, 4) of what is assumed of the kernels `timed`, of which `usual` (4,) are those without
     more known."""
     spreads = np.tile(usual, (len(timed), 1))
-    if equation.counted is None:
+    if not equation.counted:
         return spreads
     # How much of waits for single loads a core hides is as uncertain as its instructions per cycle.
     waiting = set(equation.counted.kernels) - set(equation.laws.kernels(BANDWIDTH))
@@ -211,7 +210,7 @@ def _of_times_alone() -> tuple[Assumed, ...]:
 
 def _clock(equation: Application) -> float:
     """Hz that the runs had; NaN where they did not count cycles."""
-    if equation.resources is not None:
+    if equation.resources:
         return equation.resources.machine.frequency
     if equation.sharing is not None and np.isfinite(equation.sharing.clock).any():
         return float(np.nanmedian(equation.sharing.clock))
@@ -277,8 +276,8 @@ def _counted(
         clock=rates,
         latencies=latencies,
         frequency=frequency,
-        execution=shifted(law.execution, np.log(executing.factor(_cpi(law)))),
-        stall=_waiting_alone(law.stall),
+        execution=law.execution and shifted(law.execution, np.log(executing.factor(_cpi(law)))),
+        stall=law.stall and _waiting_alone(law.stall),
         composed=composed and replace(composed, execution=composed.execution * executing.factor(composed.execution)),
         caches=replace(caches, doubt=spread("capacity")) if caches else NO_CACHES,
         line=float(target.line),

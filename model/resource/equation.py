@@ -94,6 +94,9 @@ class Resources(Stored):
         if not len(self.spread):
             object.__setattr__(self, "spread", np.zeros(len(self.kernels)))
 
+    def __bool__(self) -> bool:
+        return bool(self.kernels)
+
     @property
     def counted(self) -> Mask:
         """Whether a kernel's stalls were counted, (s,)."""
@@ -188,6 +191,10 @@ class Resources(Stored):
             and all(column.shape == (kernels,) and bool(np.isfinite(column).all()) for column in columns)
             and len(self.evidence) == kernels
         )
+
+
+NO_RESOURCES = Resources(NO_MACHINE, (), np.zeros(0), np.zeros(0), np.zeros(0), np.zeros((0, 2)), None, ())
+"""Of a program without such kernels."""
 
 
 @dataclass(frozen=True)

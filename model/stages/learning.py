@@ -183,7 +183,7 @@ def effective(application: Application) -> Application:
 def scale_samples(measured: Measured, growth: Growth, application: Application) -> Application:
     """Scale sampled times to the exact processor time."""
     resources = application.resources
-    if resources is None:
+    if not resources:
         return application
     scale, run_to_run = _scale(measured, growth, application)
     return application.with_laws(resources=replace(resources, scale=scale, run_to_run=run_to_run))
@@ -216,7 +216,7 @@ def weigh_inside(measured: Measured, growth: Growth, application: Application) -
     """Weigh the laws between the runs, where there are several and not very many kernels; keep the runs."""
     functions, series = growth.functions, measured.series
     known = replace(application, runs=Runs.of(series))
-    if application.counted is None or sum(name == "time" for _, name in functions.rows) > MOST_INSIDE:
+    if not application.counted or sum(name == "time" for _, name in functions.rows) > MOST_INSIDE:
         return known
     predicted = functions.predict(series.points)
     asked = application.asked(predicted, functions, series.points, Share.even(series.points, predicted))
@@ -234,7 +234,7 @@ def weigh_domain(growth: Growth, application: Application) -> Application:
     Held-out runs of the domain say little of it: both go on there, and part on further domains.
     """
     sharing, counted = application.sharing, application.counted
-    if sharing is None or counted is None or not counted.where.alone:
+    if sharing is None or not counted.where.alone:
         return application
     timed = timed_alone(growth.functions)
     at = np.flatnonzero([kernel in timed for kernel in sharing.kernels])

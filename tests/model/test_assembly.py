@@ -206,7 +206,7 @@ def test_prediction_beside_runs(model: Model, tmp_path: Path, platform: Platform
 
 def test_without_a_platform_times_are_functions_alone(experiment: Experiment) -> None:
     model = assemble(experiment)[0]
-    assert model.equation.resources is None
+    assert not model.equation.resources
     assert model.equation.communication is not None
     assert model.breakdown(np.array([[8, 12.0]])).parts["execution"][0] == 0
 

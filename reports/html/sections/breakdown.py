@@ -66,7 +66,7 @@ def build(context: Context) -> dict[str, Any] | None:
 def _notes(context: Context, total: Any) -> list[str]:
     sweep, equation = context.sweep, context.model.equation
     notes = []
-    if equation.resources is None and equation.counted is None:
+    if not equation.resources and not equation.counted:
         notes.append(
             "Execution and memory are separated where instructions, loads by cache level and time were measured and "
             "a platform was given to the fit. Here they were not, so all of it counts as kernels without counters."
