@@ -16,11 +16,10 @@ import numpy as np
 
 from ranksight.core.arrays import Array
 from ranksight.core.records import dataclass
-from ranksight.model.kernel_time.learn_counted import located
 from ranksight.model.plaindata import Part, Stored
 from ranksight.model.priors import REPEATED
 from ranksight.model.quantity import Quantity
-from ranksight.model.series.reducing import Series
+from ranksight.model.series.reducing import Series, located
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
 from ranksight.model.uncertainty.rows import ARRAYS

@@ -25,7 +25,7 @@ from ranksight.model.quantity import Quantity
 from ranksight.model.resource.equation import Machine
 from ranksight.model.series.computation import waiting
 from ranksight.model.series.domains import Domains
-from ranksight.model.series.reducing import Series
+from ranksight.model.series.reducing import Series, located
 from ranksight.model.series.reduction import median
 
 SPLIT = ("time", "cycles", "stall_cycles")
@@ -179,24 +179,6 @@ def _waiting(model: Counted, caches: Caches, counts: dict[str, Array], points: A
             for kind, first in ((WAITING, 0), (BEYOND_L1, 1)):
                 result[kind][at] = log(cycles[first:].sum(axis=0)) + counts[name][at]
     return {kind: np.where(np.isfinite(waiting), waiting, np.nan) for kind, waiting in result.items()}
-
-
-def located(series: Series) -> tuple[Array, Array]:
-    """Medians over repetitions (s, n), and their relative standard errors, pooled over the configurations."""
-    values = series.values
-    count = np.isfinite(values).sum(axis=2)
-    middle = median(values, axis=2)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        squares = (values / middle[..., None] - 1) ** 2
-    freedom = np.maximum(count - 1, 0).sum(axis=1)
-    pooled = np.where(freedom > 0, np.nansum(np.where(np.isfinite(squares), squares, 0.0), axis=(1, 2)), 0.0)
-    variance = (pooled / np.maximum(freedom, 1))[:, None] / np.maximum(count, 1)
-    # A median of three and more scatters as a mean of two thirds of them.
-    variance = np.where(count > 2, variance * np.pi / 2, variance)
-    samples = series.samples
-    with np.errstate(divide="ignore", invalid="ignore"):
-        drawn = np.where(samples > 0, 1 / samples, 1.0)
-    return middle, np.sqrt(variance + np.where(np.isfinite(samples), drawn, 0.0))
 
 
 def _clock(where: Where, points: Array, time: Array, cycles: Array, frequency: float) -> Rates:

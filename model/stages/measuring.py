@@ -14,9 +14,8 @@ from ranksight.core.experiment import Experiment
 from ranksight.core.log import log
 from ranksight.core.metrics import Reduction, metric
 from ranksight.core.records import dataclass
-from ranksight.model.application.others import overlap, sometimes
 from ranksight.model.application.waiting import parted, unworked
-from ranksight.model.application.whole import without_sums
+from ranksight.model.application.whole import overlap, sometimes, without_sums
 from ranksight.model.energy.stored import NO_ENERGY, Energy, fit_energy, unmetered
 from ranksight.model.fitting.iterations import check
 from ranksight.model.questions import whole_ranks
