@@ -269,7 +269,6 @@ def compare(folder: Path, kind: str, taper: int, program: str, asked: Sequence[i
 def _without_replay(model: Model) -> Model:
     """The same model, whose messages are priced alone."""
     equation = model.equation
-    assert equation.communication is not None
     return replace(model, equation=replace(equation, communication=replace(equation.communication, replayed=NO_REPLAY)))
 
 

@@ -60,7 +60,7 @@ def conclude(
 ) -> Model:
     """Put together what was learned, with what analyses keep of the measurements."""
     experiment, series = measured.experiment, measured.series
-    messages = None if application.communication is None else message_series(experiment)
+    messages = message_series(experiment) if application.communication else None
     total = next((run.environment[TOTAL] for run in experiment.runs if TOTAL in run.environment), "")
     notes = tuple(filter(None, (measured.clock.remark(), clocked.note, *measured.notes)))
     observed = {name: OBSERVERS[name](experiment, series, statement.platform, clocked.machine) for name in OBSERVERS}

@@ -273,7 +273,7 @@ class Model(Learned):
         tuple of MessageTable
             One for each combination; see :meth:`~ranksight.model.messages.table.MessageTable.by_class`.
         """
-        messages = None if self.equation.communication is None else self.equation.communication.messages
+        messages = self.equation.communication.messages
         if messages is None:
             raise InputError(
                 "the model holds no messages",

@@ -73,14 +73,14 @@ def _of_energy(model: Learned, points: Array) -> tuple[str, ...]:
 def partners(model: Learned, points: Array) -> str:
     """The process grids that fit the traces and differ at `points` (k, m), and the run that decides; else empty."""
     sent = model.equation.communication
-    laws = [model.functions.neighbours, None if sent is None else sent.functions.neighbours]
+    laws = [model.functions.neighbours, sent.functions.neighbours]
     return next(filter(None, (law.remark(points) for law in laws if law)), "")
 
 
 def _thresholds(model: Learned, points: Array) -> str:
     """Switches of the MPI library between the runs and `points` (k, m); else empty."""
     sent, network = model.equation.communication, model.equation.network
-    if sent is None or not network:
+    if not sent or not network:
         return ""
     each = sent.exchanged(points, network).crossings
     named = list(dict.fromkeys(text for texts in each for text in texts))
@@ -96,7 +96,7 @@ def _unpriced(model: Learned, points: Array) -> str:
     sent = equation.communication
     timed = {kernel for kernel, name in model.functions.rows if name == "time"} - {WHOLE}
     # A program that was timed as a whole sent its messages in that time.
-    if sent is None or not timed or equation.nested or sent.priced(equation.network) or any(map(communicates, timed)):
+    if not sent or not timed or equation.nested or sent.priced(equation.network) or any(map(communicates, timed)):
         return ""
     if "ranks" in model.parameters and (points[:, model.parameters.index("ranks")] <= 1).all():
         return ""
@@ -242,7 +242,7 @@ def _levelling(model: Learned, most: float) -> bool:
 def _assumed(model: Learned, points: Array) -> str:
     """That BF_comm is not known, where several ranks send messages over a network."""
     sent, network = model.equation.communication, model.equation.network
-    if sent is None or not network or sent.blocking is not None:
+    if not sent or not network or sent.blocking is not None:
         return ""
     if not (points[:, model.parameters.index("ranks")] > 1).any():
         return ""

@@ -128,9 +128,9 @@ class Learned(Stored):
         reason[nothing] = "every time is zero: the clock was too coarse, or another metric is the time"
         self.equation.machine.refuse(status, reason, rows, self.functions.locality.keys)
         forecast, sent = replace(forecast, status=status, reason=reason), self.equation.communication
-        sums = {} if sent is None else operations_summed(sent, points)
+        sums = operations_summed(sent, points)
         forecast, disagreeing = self.agreement.agreed(forecast, rows, self.shares, sums, self._stated_by_operations())
-        if sent is not None and sent.messages is not None and "ranks" in self.parameters:
+        if sent.messages is not None and "ranks" in self.parameters:
             forecast = with_doubts(forecast, points, self.functions, sent.messages, self.training)
         forecast = self.agreement.with_programs(forecast, rows, self.shares, sums)
         return replace(refined, said=forecast, sums=sums, remarks=remark(disagreeing, points, self.parameters))
@@ -138,8 +138,6 @@ class Learned(Stored):
     def _stated_by_operations(self) -> set[str]:
         """Kernels of whose operations, not of themselves, the user states how they go on."""
         sent, stated = self.equation.communication, self.functions.stated
-        if sent is None:
-            return set()
         members: dict[str, list[str]] = {}
         for kernel, name in zip(sent.callers, sent.names, strict=True):
             members.setdefault(kernel, []).append(name)

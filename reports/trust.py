@@ -209,7 +209,7 @@ def _samples(sweep: Sweep) -> list[Fact]:
 
 def _messages(sweep: Sweep) -> list[Fact]:
     equation = sweep.model.equation
-    if equation.communication is None:
+    if not equation.communication:
         return []
     if not equation.communication.priced(equation.network):
         return [

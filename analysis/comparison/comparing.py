@@ -260,7 +260,7 @@ def _side(subject: Subject, points: Array, measured: bool, scatter: float) -> Si
     else:
         side = predicted_side(subject.name, subject.model, points)
     communication = subject.model.equation.communication
-    if communication is None:
+    if not communication:
         return side
     counts, rows = communication.functions.predict(points), dict(communication.functions.rows)
     return joined(side, forecast_side(subject.name, rows, [counts]))

@@ -102,7 +102,7 @@ def blocking_table(model: Model, points: Array, level: float) -> pd.DataFrame:
 
     sent, network = model.equation.communication, model.equation.network
     rows: list[dict[str, Any]] = []
-    if sent is not None and sent.blocking is not None and network:
+    if sent.blocking is not None and network:
         rows = sent.exchanged(points, network).at(level).table(model.parameters, points)
     return pd.DataFrame(rows, columns=list(EXCHANGED))
 
@@ -114,7 +114,7 @@ def algorithms_table(model: Model, point: Array) -> pd.DataFrame:
 
     sent, network = model.equation.communication, model.equation.network
     rows: list[dict[str, Any]] = []
-    if sent is not None and network:
+    if sent and network:
         fabric, choice = network.fabric(), network.choice()
         traced = model.training if sent.points is None else sent.points
         order = np.argsort(traced[:, model.parameters.index("ranks")], kind="stable")

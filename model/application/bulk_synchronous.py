@@ -22,7 +22,7 @@ from ranksight.core.errors import InputError
 from ranksight.core.records import dataclass
 from ranksight.model.application.balance import Balance
 from ranksight.model.application.breakdown import Refined, Terms, terms_of
-from ranksight.model.application.communication import Communication
+from ranksight.model.application.communication import NO_COMMUNICATION, Communication
 from ranksight.model.application.imbalances import Imbalances
 from ranksight.model.application.moved import UNMOVED, Moved
 from ranksight.model.application.network import NO_NETWORK, Network
@@ -69,7 +69,7 @@ class Application(Stored):
     """The parts of an application's time that its evidence carries."""
 
     laws: Fits = field(default_factory=Fits)  # what laws of kernels' times learned
-    communication: Communication | None = None  # messages, where they were traced
+    communication: Communication = NO_COMMUNICATION  # messages, where they were traced
     network: Network = NO_NETWORK  # what they go over
     imbalance: float = 1.0
     """Largest over mean compute time of a rank, at the measured configuration with most ranks; 1 where times are those
@@ -120,7 +120,7 @@ class Application(Stored):
     @property
     def replay(self) -> tuple[Replay, Messages] | None:
         """The replay that counts in the communication time, and the messages it is of; None where none does."""
-        return self.communication.replay if self.communication is not None and self.network else None
+        return self.communication.replay if self.network else None
 
     @property
     def pace(self) -> float:
@@ -169,7 +169,7 @@ class Application(Stored):
         index = np.array(list(timed.values()), dtype=np.intp)
         near = functions.fitted.inside(points)[index]
         mixed, names, weights = laws.mixed(predicted, timed, self.weights, self.inside, near)
-        if self.communication is None:
+        if not self.communication:
             sending = {*PROGRAM, *self.laws.kernels(MESSAGES)}
             at = [place for place, kernel in enumerate(timed) if kernel in sending]
             mixed.status[at], mixed.reason[at] = self.without_far(points, mixed.status[at], mixed.reason[at])
@@ -278,7 +278,7 @@ class Application(Stored):
     ) -> Application:
         """The same application with ranks placed in another way, or on a network of another shape."""
         if topology is not None:
-            if self.communication is None or "inter" not in self.network.table:
+            if not self.communication or "inter" not in self.network.table:
                 raise InputError(
                     "the model knows no network between nodes: its topology changes nothing",
                     "fit it with --platform FILE whose [network.inter] is described, from runs that traced messages",
@@ -303,7 +303,7 @@ class Application(Stored):
 
     def with_algorithms(self, algorithms: Mapping[str, str]) -> Application:
         """The same where collectives are done by these algorithms; InputError where there is no network."""
-        if self.communication is None or not self.network:
+        if not self.communication or not self.network:
             raise InputError(
                 "the model has no network: algorithms of collectives change nothing",
                 "fit it with --platform NAME from runs that traced messages",

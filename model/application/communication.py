@@ -31,6 +31,7 @@ from ranksight.model.application.fit_blocking import fit_blocking
 from ranksight.model.application.forms import Forms
 from ranksight.model.application.network import Network
 from ranksight.model.application.thresholds import Call, Key, calls, crossed
+from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.messages.message_model import Messages
 from ranksight.model.messages.table import MessageTable, typical_row
 from ranksight.model.messages.times import MOST_RANKS, priced_on
@@ -80,6 +81,9 @@ class Communication(Part):
     points: Array | None = None  # (n, m): configurations traced
     replayed: Replay = NO_REPLAY  # how much replay of the calls' order counts
     remark: str = ""  # what contradicts what in the times of the runs
+
+    def __bool__(self) -> bool:
+        return bool(self.functions.fitted.kernels)
 
     @property
     def replay(self) -> tuple[Replay, Messages] | None:
@@ -205,7 +209,7 @@ class Communication(Part):
 
     def priced(self, network: Network) -> bool:
         """Whether messages have a time: on `network`, or by fitted forms without one."""
-        return bool(network) or self.forms is not None
+        return bool(self) and (bool(network) or self.forms is not None)
 
     def by_kind(self, points: Array, network: Network) -> dict[tuple[str, str], Array]:
         """Seconds (k,) of each kind of operations under each hypothesis of its algorithm on `network`, or by the fitted
@@ -353,3 +357,17 @@ class Communication(Part):
     def callers(self) -> tuple[str, ...]:
         """The kernel that calls the operation of each row of :meth:`times`."""
         return tuple(name.rpartition(BETWEEN)[0] for name in self.names)
+
+
+_ROWS, _TABLE, _CUBE = np.zeros(0), np.zeros((0, 0)), np.zeros((0, 0, 0))
+_NUMBERS, _MASK = _ROWS.astype(np.intp), _ROWS.astype(bool)
+NO_COMMUNICATION = Communication(
+    Functions(
+        Fitted(
+            (), (), (), "", np.zeros((0, 0, 3)), _CUBE.astype(np.intp), _TABLE, _CUBE, np.zeros((0, 0, 0, 0)), _TABLE,
+            _TABLE, _ROWS, _ROWS, _NUMBERS, _NUMBERS, _MASK, np.zeros((0, 0, 2)), np.zeros((0, 0, 2)), _ROWS, _ROWS,
+            _ROWS, _MASK, _ROWS, _NUMBERS, np.zeros((0, 2)), np.zeros((0, 1)), _TABLE.astype(bool),
+        )
+    )
+)  # fmt: skip
+"""Where no messages were traced."""

@@ -16,7 +16,7 @@ from ranksight.core.idle import working
 from ranksight.model.application.agreement import message_series, message_tables
 from ranksight.model.application.balance import fit_balance
 from ranksight.model.application.bulk_synchronous import Application
-from ranksight.model.application.communication import Communication
+from ranksight.model.application.communication import NO_COMMUNICATION, Communication
 from ranksight.model.application.fit_imbalances import fit_imbalances
 from ranksight.model.application.network import NO_NETWORK, Network
 from ranksight.model.application.node import Node
@@ -82,7 +82,7 @@ def fit_application(
     kernels = frozenset(series.kernels)
     view = View(Readings(experiment), sampled, platform, machine, domains, units, slowest, each, kernels)
     communication = _communication(experiment, stated, **settings)
-    network = NO_NETWORK if communication is None else _network(platform, domains)
+    network = _network(platform, domains) if communication else NO_NETWORK
     # The largest of all ranks' times holds the imbalance already.
     balance, imbalance = fit_balance(experiment, units, **each) if means else (None, 1.0)
     weights = weights_of(view, exact)
@@ -101,11 +101,11 @@ def fit_application(
     )
 
 
-def _communication(experiment: Experiment, stated: Stated, **settings: Any) -> Communication | None:
-    """The messages of a program; None where none was traced."""
+def _communication(experiment: Experiment, stated: Stated, **settings: Any) -> Communication:
+    """The messages of a program, where any was traced."""
     messages = message_series(experiment) if "ranks" in experiment.parameters else None
     if messages is None:
-        return None
+        return NO_COMMUNICATION
     from ranksight.model.messages.fit_messages import fit_messages
 
     each = {name: value for name, value in settings.items() if name not in ("jobs", "dask")}

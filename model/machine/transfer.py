@@ -232,9 +232,9 @@ def _network(
         notes.append(
             Assumed("T_others", 1.0, spread("outside"), "time outside of kernels and messages is that of the runs")
         )
-    if equation.communication is None and equation.laws.get("exchange") is None:
+    if not equation.communication and not equation.laws.get("exchange"):
         return network, known, tuple(notes)
-    if target.network and equation.communication is not None:
+    if target.network and equation.communication:
         table = dict(target.network)
         return Network(table, target.cores if "inter" in table else 1 << 30), known, tuple(notes)
     inside = between = spread("network")

@@ -249,7 +249,7 @@ def weigh_domain(growth: Growth, application: Application) -> Application:
 
 def price_messages(statement: Statement, measured: Measured, growth: Growth, application: Application) -> Application:
     """Learn BF_comm, where messages were traced."""
-    if application.communication is None:
+    if not application.communication:
         return application
     from ranksight.model.stages.pricing import priced
 
