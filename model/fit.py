@@ -79,7 +79,7 @@ def conclude(
         measured.clock,
         measured.energy,
         find_agreement(series, application.communication, messages),
-        "" if statement.platform is None else dumps(statement.platform),
+        dumps(statement.platform) if statement.platform else "",
         observed={name: content for name, content in observed.items() if content},
     )
 

@@ -116,7 +116,7 @@ def _communication(experiment: Experiment, stated: Stated, **settings: Any) -> C
 
 def _network(platform: Platform | None, domains: Domains) -> Network:
     """What messages go over."""
-    if platform is None or not platform.network:
+    if not platform or not platform.network:
         return NO_NETWORK
     # Where only messages inside a node are described, all ranks are taken to share one.
     most = domains.ranks_per_node if domains else platform.cores

@@ -287,7 +287,7 @@ def fit_energy(
     each = each or _cores_of_a_node(experiment)
     if not laws and not notes and not each:
         return NO_ENERGY
-    node, packages = (0, 0) if platform is None else (platform.cores, platform.layout.sockets)
+    node, packages = (platform.cores, platform.layout.sockets) if platform else (0, 0)
     return Energy(
         tuple(laws),
         node,

@@ -100,15 +100,12 @@ class Counted(Stored):
                 sides[:, at] = works[name].down[at], works[name].up[at]
         return each, *sides
 
-    def at(
-        self, points: Array, counts: Forecast, rows: Mapping[tuple[str, str], int], work_points: Array | None = None
-    ) -> Times:
+    def at(self, points: Array, counts: Forecast, rows: Mapping[tuple[str, str], int], work_points: Array) -> Times:
         """Times of all kernels at `points` (k, m).
 
         `counts`: of the series that `rows` names by (kernel, metric). `work_points` (k, m): where work per rank is
-        taken, if not at `points`: with the ranks that would all have as much as the busiest.
+        taken: with the ranks that would all have as much as the busiest.
         """
-        work_points = points if work_points is None else work_points
         inputs, f = self.where.inputs(points, work_points), self.frequencies(points)
         inverse = f.inverse()
         works = {name: self.work(name, work_points, counts, rows) for name in (*COUNTS, PER_RANK, NOTHING)}

@@ -45,7 +45,7 @@ def learn_counted(series: Series, machine: Machine, caches: Caches, domains: Dom
     if not known.kernels:
         return None
     where, points = Where.of(series, domains), series.points
-    inputs = where.inputs(points)
+    inputs = where.inputs(points, points)
     time, error = known.logs("time"), known.errors("time")
     cycles, spent = _cycles(known, time, machine.frequency)
     clock = _clock(where, points, time, cycles, machine.frequency)

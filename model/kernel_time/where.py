@@ -48,14 +48,13 @@ class Where(Stored):
         """Where ranks are on several nodes (k,), after runs on one alone."""
         return np.asarray((self.domains.nodes(self.ranks(points)) > 1) & self.one_node)
 
-    def every(self, points: Array, work_points: Array | None = None) -> Array:
+    def every(self, points: Array, work_points: Array) -> Array:
         """All coordinates, (k, 3)."""
         ranks = np.log(np.maximum(self.ranks(points), 1.0))
-        work = self.work.logarithm(points if work_points is None else work_points)
-        return np.stack([work, np.log(self.active(points)), ranks], axis=1)
+        return np.stack([self.work.logarithm(work_points), np.log(self.active(points)), ranks], axis=1)
 
-    def inputs(self, points: Array, work_points: Array | None = None) -> Array:
-        """Coordinates (k, d) of :attr:`columns`, with the work per rank of `work_points` where they are given."""
+    def inputs(self, points: Array, work_points: Array) -> Array:
+        """Coordinates (k, d) of :attr:`columns`, with the work per rank of `work_points`."""
         return self.every(points, work_points)[:, list(self.columns)]
 
     @property
@@ -70,7 +69,7 @@ class Where(Stored):
     def of(cls, series: Series, domains: Domains) -> Where:
         """The coordinates that varied in `series`, none of which repeats another."""
         where = cls(series.parameters, work_per_rank(series), domains, (0, 1, 2))
-        every = where.every(series.points)
+        every = where.every(series.points, series.points)
         every = every - every.mean(axis=0)
         columns_used: list[int] = []
         stated = WORK_PER_RANK in series.parameters

@@ -11,9 +11,7 @@ from ranksight.model.kernel_time.counted import COUNTS, Counted
 from ranksight.model.kernel_time.learn_counted import learn_counted
 from ranksight.model.laws.law import COST, LAWS, Law, LawTimes
 from ranksight.model.laws.view import Asked, View
-
-LINE = 64.0
-"""Bytes of a line of memory of an unknown machine."""
+from ranksight.model.resource.counters import LINE
 
 
 class CostPerWork(Law):

@@ -20,7 +20,7 @@ from ranksight.model.energy.stored import NO_ENERGY, Energy, fit_energy, unmeter
 from ranksight.model.fitting.iterations import check
 from ranksight.model.questions import whole_ranks
 from ranksight.model.resource.clock import Clock, Timed
-from ranksight.model.resource.counters import contradictions, with_stalls
+from ranksight.model.resource.counters import LINE, contradictions, with_stalls
 from ranksight.model.resource.sampled_times import Sampled, settle, with_unsampled
 from ranksight.model.search.offer import Offer
 from ranksight.model.series.domains import NOT_DESCRIBED, Domains
@@ -101,10 +101,10 @@ def domains_of(
     cores_per_domain : int or None
         Cores of a domain where the platform's is another or none is named; the measured curve gives the bandwidth.
     """
-    if cores_per_domain is not None and (platform is None or platform.layout.cores_per_domain != cores_per_domain):
-        most = ranks_per_node if platform is None or ranks_per_node is not None else platform.cores
+    if cores_per_domain is not None and (not platform or platform.layout.cores_per_domain != cores_per_domain):
+        most = ranks_per_node or (platform.cores if platform else None)
         return Domains.inferred(cores_per_domain, placement, most)
-    return NOT_DESCRIBED if platform is None else Domains.of(platform, placement, ranks_per_node)
+    return Domains.of(platform, placement, ranks_per_node) if platform else NOT_DESCRIBED
 
 
 def assumed_platform(experiment: Experiment) -> Platform | None:
@@ -171,11 +171,11 @@ def _series(
     whole_ranks(series.parameters, series.points, "a run had {} ranks", remedy)
     check(statement.search.get("iterations"), series.parameters, series.points)
     settled = with_unsampled(settle(experiment, series))
-    settled = replace(settled, series=with_stalls(settled.series, None if platform is None else float(platform.line)))
+    settled = replace(settled, series=with_stalls(settled.series, float(platform.line) if platform else LINE))
     series, uneven = without_uneven(settled.series)
     settled = replace(settled, series=series)
     how_timed, machine = "sampled" if settled.samples else "measured", "an unknown platform"
-    where = machine if platform is None else f"platform {platform.name}"
+    where = f"platform {platform.name}" if platform else machine
     log("%d series of %d configurations; times are %s, on %s", len(series), len(series.points), how_timed, where)
     return settled, uneven
 
