@@ -32,6 +32,7 @@ BENCHMARKS = (
     "shrinkage",
     "synthetic_nodes",
     "beyond_nodes",
+    "node_step",
     "choices",
     "prevalence",
     "ablation",

@@ -71,8 +71,8 @@ def which_machine(args: argparse.Namespace) -> int:
         best = next((each for each in found if each.status == "ok"), None)
         if best is not None and not args.quiet:
             stated = {load(name).name: name for name in args.on}[best.machine]
-            there = _placing.where(argparse.Namespace(**{**vars(args), "on": stated}))
-            line = shell_line("ranksight", "diagnose", args.before, *options(best.configuration), *there)
+            placed = _placing.where(argparse.Namespace(**{**vars(args), "on": stated}))
+            line = shell_line("ranksight", "diagnose", args.before, *options(best.configuration), *placed)
             show("", next_step(line))
     return 0 if any(each.status == "ok" for each in found) else 4
 

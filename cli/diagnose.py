@@ -123,7 +123,7 @@ def _print(found: Diagnosis, args: argparse.Namespace) -> None:
         show("", next_step(_next(found, args.model, _placing.where(args))))
 
 
-def _next(found: Diagnosis, model: Path, there: tuple[str, ...]) -> str:
+def _next(found: Diagnosis, model: Path, placed: tuple[str, ...]) -> str:
     """What to type: counters or a description of the machine where they decide more, runs where the evidence ends, or
     a forecast."""
     from ranksight.analysis.diagnosis.ceilings import NAMES
@@ -147,4 +147,4 @@ def _next(found: Diagnosis, model: Path, there: tuple[str, ...]) -> str:
             return "ranksight calibrate -o this-node.toml  # on such a node; then fit with --platform this-node.toml"
         if not moved:
             return shell_line("ranksight", "plan", model, *at)
-    return shell_line("ranksight", "predict", model, *at, "--metric", "time", *there)
+    return shell_line("ranksight", "predict", model, *at, "--metric", "time", *placed)

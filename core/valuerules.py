@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 
@@ -106,7 +107,13 @@ def infer(measured: Array, whole: bool = True) -> Rule:
 
     `measured` (n,). `whole`: whether values are whole numbers.
     """
-    seen = np.unique(np.asarray(measured, dtype=np.float64))
+    return _inferred(tuple(np.unique(np.asarray(measured, dtype=np.float64)).tolist()), whole)
+
+
+@lru_cache(maxsize=64)
+def _inferred(measured: tuple[float, ...], whole: bool) -> Rule:
+    """The same of different values in ascending order: those of all kernels are mostly the same."""
+    seen = np.array(measured)
     low, high = float(seen[0]), float(seen[-1])
     offered: list[tuple[str, ...]] = []
     if len(seen) > 1 and low > 0:

@@ -290,9 +290,9 @@ class Checks(Check):
     def forget(self, texts: Iterable[str]) -> frozenset[str]:
         """Take back what was found of values that turned out to mean something else; all that was taken back. Values
         that overflowed are gone, and stay noted."""
-        gone = frozenset(texts) - frozenset(self.found.get("overflow", ()))
-        self.found = {kind: left for kind, said in self.found.items() if (left := [t for t in said if t not in gone])}
-        return gone
+        lost = frozenset(texts) - frozenset(self.found.get("overflow", ()))
+        self.found = {kind: left for kind, said in self.found.items() if (left := [t for t in said if t not in lost])}
+        return lost
 
     @property
     def texts(self) -> frozenset[str]:

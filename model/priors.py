@@ -154,9 +154,9 @@ what is faster, so that a change to what looks slower is doubtful."""
 NODE_REGIMES = {"one": 0.75, "step": 0.15, "own": 0.1}
 """Prior weights, 1, of what the boundary of a node does to what ranks do together: nothing, a step, or runs within a
 node follow a law of their own."""
-NODE_STEP = 1.0
-"""Standard deviation of the logarithm of that step, 1: latencies within and between nodes differ by factors up to 10,
-times of many ranks by less."""
+NODE_STEP = 1.1
+"""Standard deviation of the logarithm of that step, 1; to one decimal what ``python -m benchmarks node_step`` finds
+among timers of messages, of which the part 1 - ``NODE_REGIMES["one"]`` has a step."""
 EXECUTION_PER = {"instructions": 0.5, "flops_dp": 0.2, "work per rank": 0.2, "nothing": 0.1}
 """Prior weights of what execution cycles are proportional to, 1: instructions (Ding et al. 2018, equation 1), or
 floating-point operations where waiting adds instructions."""

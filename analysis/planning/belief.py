@@ -118,12 +118,12 @@ class Hypotheses(NamedTuple):
     def replaced(self, rows: Index, others: Hypotheses) -> Hypotheses:
         """The same with `others` for some of the series; hypotheses and numbers that pad either weigh nothing."""
         parts = []
-        for name, here, there in zip(self._fields, self, others, strict=True):
+        for name, first, second in zip(self._fields, self, others, strict=True):
             filler = 1 if name in ("noise", "freedom", "prior") else 0
-            shape = np.maximum(here.shape[1:], there.shape[1:])
+            shape = np.maximum(first.shape[1:], second.shape[1:])
             part, other = (
                 np.pad(each, [(0, 0), *((0, more) for more in shape - each.shape[1:])], constant_values=filler)
-                for each in (here, there)
+                for each in (first, second)
             )
             part[rows] = other
             parts.append(part)

@@ -9,7 +9,7 @@ program takes outside of all that (:mod:`ranksight.model.application.others`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field, fields, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -19,10 +19,12 @@ from numpy.typing import NDArray
 
 from ranksight.core.arrays import Array, Index, Mask
 from ranksight.core.errors import InputError
+from ranksight.core.mpi import communicates
 from ranksight.core.records import dataclass
 from ranksight.model.application.balance import Balance
 from ranksight.model.application.breakdown import Refined, Terms, terms_of
 from ranksight.model.application.communication import NO_COMMUNICATION, Communication
+from ranksight.model.application.exchanged import farther
 from ranksight.model.application.imbalances import Imbalances
 from ranksight.model.application.moved import UNMOVED, Moved
 from ranksight.model.application.network import NO_NETWORK, Network
@@ -170,9 +172,7 @@ class Application(Stored):
         near = functions.fitted.inside(points)[index]
         mixed, names, weights = laws.mixed(predicted, timed, self.weights, self.inside, near)
         if not self.communication:
-            sending = {*PROGRAM, *self.laws.kernels(MESSAGES)}
-            at = [place for place, kernel in enumerate(timed) if kernel in sending]
-            mixed.status[at], mixed.reason[at] = self.without_far(points, mixed.status[at], mixed.reason[at])
+            mixed = self._far(mixed, tuple(timed), points)
         mixed = self.node.longer(mixed, points, functions.fitted.parameters)
         mixed = self.machine.near(mixed, tuple(timed), points)
         everywhere = np.ones(mixed.value.shape, dtype=bool)
@@ -208,11 +208,34 @@ class Application(Stored):
         if further.any():
             laws.leave(laws.having("counts"), further, timed_alone(functions))
 
+    def sends(self, kernel: str) -> bool:
+        """Whether the time of a kernel is known to be that of messages."""
+        return communicates(kernel) or kernel in self.laws.kernels(MESSAGES)
+
+    def far(self, points: Array) -> Mask:
+        """Where ranks are on several nodes (k,), after runs on one alone."""
+        return self.counted.where.leaves(points)
+
+    def _far(self, times: Forecast, kernels: Sequence[str], points: Array) -> Forecast:
+        """Times (s, k) of `kernels` where messages go between nodes for the first time: those of messages as much wider
+        as such a step is uncertain, and a whole program of which nobody knows what they take, insufficient."""
+        far = self.far(points)
+        if not far.any():
+            return times
+        sending = np.array([self.sends(kernel) for kernel in kernels])[:, None] & far
+        wider = farther(times, sending)
+        # A whole program of which nobody knows what its messages take is not answered at all.
+        unknown = np.array([kernel in PROGRAM for kernel in kernels])[:, None] | (
+            sending & ~(wider.upper <= forecast.WIDEST * wider.lower)
+        )
+        status, reason = self.without_far(points, times.status, times.reason)
+        status, reason = np.where(unknown, status, times.status), np.where(unknown, reason, times.reason)
+        return replace(wider, status=status, reason=reason)
+
     def without_far(self, points: Array, status: Index, reason: NDArray[Any]) -> tuple[Index, NDArray[Any]]:
         """Status and reason (..., k) of times with messages, insufficient on several nodes where runs left none."""
-        where = self.counted.where
-        far = where.leaves(points) & (status == forecast.OK)
-        never = NEVER_LEFT.format(ranks=2 * where.domains.ranks_per_node)
+        far = self.far(points) & (status == forecast.OK)
+        never = NEVER_LEFT.format(ranks=2 * self.counted.where.domains.ranks_per_node)
         return np.where(far, forecast.WIDE, status).astype(np.intp), np.where(far, never, reason)
 
     def asked(self, predicted: Forecast, functions: Functions, points: Array, share: Share) -> Asked:

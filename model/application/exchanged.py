@@ -13,7 +13,8 @@ from ranksight.core.arrays import Array, Mask, log_ratio, ratio
 from ranksight.core.records import dataclass
 from ranksight.core.units import whole
 from ranksight.model.plaindata import Stored
-from ranksight.model.quantity import TAIL
+from ranksight.model.priors import NODE_REGIMES, NODE_STEP
+from ranksight.model.quantity import TAIL, Quantity
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
 from ranksight.model.uncertainty.mixture import quantiles
@@ -82,6 +83,16 @@ class Exchanged:
         where = [dict(zip(parameters, map(whole, point), strict=True)) for point in points.tolist()]
         rows = zip(where, *(column.tolist() for column in columns), self.methods, self.meanings, strict=True)
         return [dict(zip(EXCHANGED, row, strict=True)) for row in rows if row[2] > 0]
+
+
+def farther(times: Forecast, where: Mask) -> Forecast:
+    """Times of messages (s, k) whose cost between nodes was not seen (:data:`~ranksight.model.priors.NODE_STEP`),
+    `where` it was not."""
+    step = np.where(where, NODE_STEP * np.sqrt(1 - NODE_REGIMES["one"]), 0.0)
+    with np.errstate(divide="ignore"):
+        wider = times.having(Quantity.of_ends(times.value, times.lower, times.upper).wider(step))
+    form = forecast.form_of((times.spread**2, times.form), (step**2, np.ones(step.shape)))
+    return replace(wider, form=np.where(where, form, times.form))
 
 
 def mixture_of(weights: Array, centres: Array, spread: Array, exact: Mask) -> tuple[Array, Array, Array]:

@@ -18,7 +18,7 @@ from ranksight.core.mpi import communicates
 from ranksight.model.application import whole
 from ranksight.model.application.breakdown import PARTS, Breakdown, Refined
 from ranksight.model.application.bulk_synchronous import Application
-from ranksight.model.application.exchanged import Exchanged
+from ranksight.model.application.exchanged import Exchanged, farther
 from ranksight.model.quantity import CENTRAL, Quantity, add, product
 from ranksight.model.structure.functions import Functions
 from ranksight.model.uncertainty import forecast
@@ -39,6 +39,8 @@ def program_time(
     messages = None if exchanged is None else exchanged.times
     if messages is not None:
         messages = equation.machine.exchanged(messages, points, functions.fitted.parameters)
+        if "inter" not in equation.network.table:
+            messages = farther(messages, np.broadcast_to(equation.far(points), messages.value.shape))
     rows = _rows(timed)
     summed = whole.add(predicted, rows, shares[rows], rho)
     total, form = _first_row(summed), summed.form[0]
@@ -67,8 +69,7 @@ def program_time(
         total, form = _plus(total, form, _first_row(others), others.form[0])
     value, lower, upper = (end[None] for end in total.interval(CENTRAL))
     summed = whole.judged(replace(summed, form=form[None], value=value, lower=lower, upper=upper))
-    between_nodes = messages is not None and "inter" in equation.network.table
-    if not between_nodes:
+    if messages is None and not any(equation.sends(kernel) for kernel in timed):
         codes, reasons = equation.without_far(points, summed.status[0], summed.reason[0])
         summed = replace(summed, status=codes[None], reason=reasons[None])
     return Breakdown(summed, kernels, each, slowest, refined.terms, others, exchanged, refined.taken)

@@ -15,7 +15,6 @@ from ranksight.model.process.posterior import Process
 from ranksight.model.process.prevalence import Prevalence, learned
 from ranksight.model.process.several import compared_over_several, numbered
 from ranksight.model.process.solve import Data, columns, efolds, refined, smoothed
-from ranksight.model.search.terms import values
 from ranksight.model.series.domains import Domains
 from ranksight.model.series.reduction import Location
 
@@ -99,8 +98,7 @@ def _over_one(
 
 def _over_several(points: Array, data: Data, rows: Index, prevalence: Prevalence) -> Iterator[tuple[Index, Data, Kept]]:
     """The same of series over several coordinates; members by the numbers of the terms."""
-    for some, part, numbers, members, every in compared_over_several(points, data.part(rows), prevalence):
-        at = values(numbered(numbers.reshape(-1), points.shape[1]), points).reshape(*numbers.shape, -1)
+    for some, part, numbers, at, members, every in compared_over_several(points, data.part(rows), prevalence):
         used, scales, kind, place, weight, coefficients = _kept(part, at, members, every)
         flat = np.take_along_axis(numbers, np.maximum(used, 0).reshape(len(used), -1), axis=1).reshape(used.shape)
         yield rows[some], part, (np.where(used < 0, -1, flat), scales, kind, place, weight, coefficients)

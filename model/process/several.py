@@ -15,6 +15,7 @@ of them held at or above zero together.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -27,7 +28,7 @@ from ranksight.core.records import dataclass
 from ranksight.model import priors
 from ranksight.model.process.compare import SMOOTHING, USUAL, Hypotheses, Odd, at_best, solved_best, under_all
 from ranksight.model.process.prevalence import FALLING, RISING, SCATTERED, Prevalence
-from ranksight.model.process.solve import Data, Equations, columns, inverse, smoothed
+from ranksight.model.process.solve import SHIFT, SPREAD, Data, Equations, columns, inverse, occurring, smoothed
 from ranksight.model.search.crosswise import lines
 from ranksight.model.search.terms import ONE, Factor, values
 
@@ -41,6 +42,8 @@ TRIED = 4 * GROWN
 """Sums of each number of terms that are compared with coefficients held at or above zero."""
 MEANS = 16
 """Means of a series that are compared under all covariances."""
+DOUBTED = 0.01
+"""Odds, 1, from which on that the likeliest run is slow is compared with all means: it weighs nothing below."""
 STEEP, VOLUME = 1.0, 3.0
 """Power beyond which what is added to divided work rarely grows, as messages to each of the others take as long as they
 are many; and beyond which a parameter is rarely the side of something."""
@@ -66,6 +69,11 @@ class Products:
     def terms(self) -> Array:
         """The terms (s, t, m, 3)."""
         return np.array(FACTORS)[self.factors]
+
+    def at(self, points: Array) -> Array:
+        """Their values (s, t, n) at `points` (n, m)."""
+        of_factor = [values(np.array(FACTORS)[:, None], points[:, axis, None]) for axis in range(points.shape[1])]
+        return np.asarray(math.prod(each[self.factors[..., axis]] for axis, each in enumerate(of_factor)))
 
     @cached_property
     def likely(self) -> Array:
@@ -192,13 +200,14 @@ def _misfit(one: Array, factor: Array, goal: Array) -> Array:
 
 def compared_over_several(
     points: Array, data: Data, prevalence: Prevalence
-) -> Iterator[tuple[Index, Data, Index, Index, Hypotheses]]:
+) -> Iterator[tuple[Index, Data, Index, Array, Index, Hypotheses]]:
     """Some of the series (s,), their model made linear near the values
-    (:func:`ranksight.model.process.compare.at_best`), terms by their numbers (s, t), means of them (s, h,
-    :data:`TERMS`), -1 pads, and their hypotheses: all runs usual, or that one slow which is likeliest to be. Series
-    whose values are near enough from the first on come first, then the others."""
+    (:func:`ranksight.model.process.compare.at_best`), terms by their numbers (s, t), values of these (s, t, n), means
+    of them (s, h, :data:`TERMS`), -1 pads, and their hypotheses: all runs usual, or that one slow which is likeliest to
+    be, where that is likely enough (:data:`DOUBTED`). Series whose values are near enough from the first on come first,
+    then the others."""
     several = products(points, data)
-    at, distant = values(several.terms, points), data.apart
+    at, distant = several.at(points), data.apart
     kind, _, odds = prevalence.odd(data.u)
     members, every = _compared(data, at, several, prevalence, odds[0])
     for rows in filter(len, (np.flatnonzero(~distant), np.flatnonzero(distant))):
@@ -207,13 +216,19 @@ def compared_over_several(
         if part.apart.any():
             part = at_best(part, of_part, means, hypotheses)
             means, hypotheses = _compared(part, of_part, terms, prevalence, odds[0])
-        if len(kind) > 1:
-            odd = np.full(len(rows), 1), _slowest(part, of_part, means, hypotheses)
-            slowed = smoothed(part.odd(*odd), SMOOTHING)
-            others, of_slow = _compared(slowed, of_part, terms, prevalence, odds[kind == 1][0], means.shape[1], odd)
-            means, hypotheses = np.concatenate([means, others], axis=1), Hypotheses.joined([hypotheses, of_slow])
         numbers = terms.numbers(np.broadcast_to(np.arange(of_part.shape[1]), of_part.shape[:2]))
-        yield rows, part, numbers, means, hypotheses
+        doubted, place = np.zeros(len(rows), dtype=bool), np.zeros(len(rows), dtype=np.intp)
+        if len(kind) > 1:
+            place, gain = _slowest(part, of_part, means, hypotheses)
+            doubted = gain + odds[1] - odds[0] > np.log(DOUBTED)
+        for some in filter(len, (np.flatnonzero(~doubted), np.flatnonzero(doubted))):
+            selected, of_some, usual = part.part(some), means[some], hypotheses.part(some)
+            if doubted[some].any():
+                odd = np.full(len(some), 1), place[some]
+                slowed, of_terms = smoothed(selected.odd(*odd), SMOOTHING), Products(terms.factors[some])
+                slow = _compared(slowed, of_part[some], of_terms, prevalence, odds[1], means.shape[1], odd)
+                of_some, usual = np.concatenate([of_some, slow[0]], axis=1), Hypotheses.joined([usual, slow[1]])
+            yield rows[some], selected, numbers[some], of_part[some], of_some, usual
 
 
 def _compared(
@@ -230,15 +245,20 @@ def _compared(
     return members, under_all(data, at, members, prior, prevalence, mean, odd)
 
 
-def _slowest(data: Data, at: Array, members: Index, usual: Hypotheses) -> Index:
-    """Which run of each series (s,) lies farthest above what the others say by the best hypothesis: the largest ``(K^-1
-    r)_i / sqrt((K^-1)_ii)``, r what the mean leaves (Rasmussen and Williams, *Gaussian Processes for Machine Learning*,
-    5.12)."""
+def _slowest(data: Data, at: Array, members: Index, usual: Hypotheses) -> tuple[Index, Array]:
+    """Which run of each series (s,) is likeliest to be slow by the best hypothesis, and what that gains (s,): the
+    logarithm of the ratio of its densities as a slow and as a usual run, given all others, off whose law it is by
+    ``(K^-1 r)_i / (K^-1)_ii`` with the variance ``1 / (K^-1)_ii``, r what the mean leaves (Rasmussen and Williams,
+    *Gaussian Processes for Machine Learning*, 5.12)."""
     solution, best = solved_best(data, at, members, usual)
     inverted = inverse(data, best.scales)[0][:, 0]
     rest = solution.data.target - np.einsum("sq,sqn->sn", solution.coefficients, solution.columns)
-    ahead = (inverted @ rest[..., None])[..., 0] / np.sqrt(np.einsum("snn->sn", inverted))
-    return np.asarray(np.where(data.absent, -np.inf, ahead).argmax(axis=1))
+    variance = 1 / np.einsum("snn->sn", inverted)
+    off, wider = (inverted @ rest[..., None])[..., 0] * variance, variance + SPREAD[1] ** 2
+    gain = 0.5 * (off**2 / variance - (off - SHIFT[1]) ** 2 / wider + np.log(variance / wider))
+    gain = np.where(data.absent | (off < 0), -np.inf, gain)
+    place = gain.argmax(axis=1)
+    return place, gain[np.arange(len(place)), place]
 
 
 def grown(data: Data, at: Array, several: Products, prevalence: Prevalence) -> tuple[Index, Array]:
@@ -291,34 +311,36 @@ def _without_one(members: Index) -> Index:
 
 
 def _raised(members: Index, share: Array, turned: Array, right: Array, diagonal: Array, nothing: Array) -> Array:
-    """Logarithm of the evidence (s, b, t) of sums `members` (s, b, q) with each term added, the largest over
-    covariances under which nothing has that of `nothing` (s, g); that a coefficient is not negative counts for each by
+    """Logarithm of the evidence (s, b, t) of sums `members` (s, b, q) with each term added, under the covariance with
+    the largest, under which nothing has that of `nothing` (s, g); that a coefficient is not negative counts for each by
     itself."""
     series, bases, size = members.shape
+    different, at = occurring(members)
+    base = np.take_along_axis(share, different[..., None], axis=1)
+    products = base[:, None] @ np.swapaxes(turned, 2, 3)  # (s, g, u, t)
+    which = np.arange(series)[:, None], np.arange(nothing.shape[1])
     raised = np.empty((series, bases, share.shape[1]))
     for place in range(bases):
-        which = members[:, place]
-        base = np.take_along_axis(share, which[..., None], axis=1)
-        product = turned @ np.swapaxes(base, 1, 2)[:, None]  # (s, g, t, q)
-        normal = np.take_along_axis(product, which[:, None, :, None], axis=2) + np.eye(size)
-        inverted, pull = np.linalg.inv(normal), np.take_along_axis(right, which[:, None], axis=2)
+        product = products[(*(each[..., None] for each in which), at[:, None, place])]  # (s, g, q, t)
+        normal = np.take_along_axis(product, members[:, None, None, place], axis=3) + np.eye(size)
+        inverted, pull = np.linalg.inv(normal), np.take_along_axis(right, members[:, None, place], axis=2)
         mean = (inverted @ pull[..., None])[..., 0]
         before = 0.5 * (pull * mean).sum(axis=-1) - 0.5 * np.linalg.slogdet(normal)[1] + nothing
-        # Each of these (q, s, g, t): operations on whole rows of terms.
-        turned_in, product = (np.moveaxis(part, 3, 0).copy() for part in (product @ inverted, product))
-        mean, variance = (np.moveaxis(part, 2, 0)[..., None] for part in (mean, np.einsum("sgqq->sgq", inverted)))
-        less = np.maximum(diagonal - _dot(product, turned_in), 1.0)
-        added = (right - _dot(product, mean)) / less
-        score = 0.5 * added**2 * less - 0.5 * np.log(less) + before[..., None] + _positive(added * np.sqrt(less))
-        for of_other, centre, square in zip(turned_in, mean, variance, strict=True):
-            score += _positive((centre - of_other * added) / np.sqrt(square + of_other**2 / less))
-        raised[:, place] = score.max(axis=1)
+        turned_in = inverted @ product
+        less = np.maximum(diagonal - np.einsum("sgqt,sgqt->sgt", product, turned_in), 1.0)
+        pulled = right - (mean[..., None, :] @ product)[..., 0, :]
+        score = before[..., None] - 0.5 * np.log(less) + 0.5 * np.maximum(pulled, 0.0) * pulled / less
+        best = score.argmax(axis=1)[:, None]
+        score, less, pulled = (np.take_along_axis(part, best, axis=1)[:, 0] for part in (score, less, pulled))
+        score += _positive(pulled / np.sqrt(less)) + 0.5 * np.minimum(pulled, 0.0) * pulled / less
+        of_others = np.take_along_axis(turned_in, best[:, :, None], axis=1)[:, 0]
+        form = best[:, 0, :, None]
+        centre = np.take_along_axis(mean, form, axis=1) - np.swapaxes(of_others, 1, 2) * (pulled / less)[..., None]
+        square = np.take_along_axis(np.einsum("sgqq->sgq", inverted), form, axis=1)
+        square += np.swapaxes(of_others**2, 1, 2) / less[..., None]
+        score += _positive(centre / np.sqrt(square)).sum(axis=2)
+        raised[:, place] = score
     return raised
-
-
-def _dot(one: Array, other: Array) -> Array:
-    """Sums (...) of the products of (q, ...) with others."""
-    return np.asarray(sum(a * b for a, b in zip(one, other, strict=True)))
 
 
 def _positive(ahead: Array) -> Array:

@@ -66,6 +66,11 @@ class Data:
         return np.isinf(self.noise)
 
     @property
+    def variance(self) -> Array:
+        """Of each value (s, n), without scatter between jobs."""
+        return np.where(self.absent, ABSENT, self.noise)
+
+    @property
     def apart(self) -> Mask:
         """Which series (s,) have values that are :data:`APART` or more from where the model is made linear."""
         return np.asarray(((np.abs(self.logs - self.centre) > APART) & ~self.absent).any(axis=1))
@@ -96,20 +101,74 @@ class Data:
         return np.where(self.absent, 0.0, 1 + self.logs - self.centre)
 
 
+LARGE = 32
+"""Rows from which on a call of LAPACK a matrix is faster than steps over all matrices."""
+OFTEN = 8
+"""Rows from which on matrices that are the same are looked for: that takes longer than to invert smaller ones."""
+
+
 def inverse(data: Data, scales: Array) -> tuple[Array, Array]:
     """Inverse (s, c, n, n) and logarithm of the determinant (s, c) of the covariance of the values, for `scales`
     (s or 1, c, 4) of the parts of :mod:`ranksight.model.process.covariance`."""
-    square = np.moveaxis(scales**2, 2, 0)
-    noise = np.where(data.absent, ABSENT, data.noise)
-    count = len(data.u)
-    total = np.empty((count, count, *np.broadcast_shapes(square.shape[1:], (len(noise), 1))))
-    total[:] = np.tensordot(smooth(data.u, data.u), square[:-1], axes=(0, 0))
-    total[np.arange(count), np.arange(count)] += noise.T[..., None] + square[-1] + ROUNDING
-    flat = total.reshape(count, count, -1)
-    parts = [swept(flat[:, :, part], count, ROUNDING) for part in in_cache(flat)]
+    shape, count = np.broadcast_shapes(scales.shape[:2], (len(data.noise), 1)), len(data.u)
+    variance = np.broadcast_to(data.variance[:, None], (*shape, count))
+    rows = np.concatenate([variance, np.broadcast_to(scales, (*shape, scales.shape[2]))], axis=2)
+    rows, place = rows.reshape(-1, rows.shape[2]), np.arange(math.prod(shape))
+    if count >= OFTEN:
+        # Many hypotheses of a series have the same covariance.
+        rows, place = np.unique(rows, axis=0, return_inverse=True)
+    inverted, log_determinant = _inverted(_covariances(data.u, rows[:, :count], rows[:, count:]))
+    if count >= OFTEN:
+        inverted, log_determinant = inverted[place], log_determinant[place]
+    return inverted.reshape(*shape, count, count), log_determinant.reshape(shape)
+
+
+def _covariances(u: Array, variance: Array, scales: Array) -> Array:
+    """Covariances (n, n, k) of values with `variance` (k, n) and `scales` (k, 4) at `u` (n, m)."""
+    square, diagonal = scales.T**2, range(len(u))
+    total = np.tensordot(smooth(u, u), square[:-1], axes=(0, 0))
+    total[diagonal, diagonal] += variance.T + square[-1] + ROUNDING
+    return np.asarray(total)
+
+
+def _inverted(total: Array) -> tuple[Array, Array]:
+    """Inverses (k, n, n) and logarithms of the determinants (k,) of covariances (n, n, k), which are overwritten."""
+    count = len(total)
+    if count >= LARGE:
+        each = np.ascontiguousarray(np.moveaxis(total, 2, 0))
+        return np.asarray(np.linalg.inv(each), dtype=np.float64), _log_determinant(each)
+    parts = [swept(total[:, :, part], count, ROUNDING) for part in in_cache(total)]
     mirrored(total)
-    log_determinant = np.concatenate(parts).reshape(total.shape[2:])
-    return np.negative(np.moveaxis(total, (0, 1), (2, 3)), order="C"), log_determinant
+    return np.negative(np.moveaxis(total, 2, 0), order="C"), np.concatenate(parts or [np.empty(0)])
+
+
+def _log_determinant(total: Array) -> Array:
+    """Logarithms of the determinants (k,) of positive definite matrices (k, n, n)."""
+    return np.asarray(2 * np.log(np.einsum("knn->kn", np.linalg.cholesky(total))).sum(axis=1))
+
+
+def weighed(data: Data, scales: Array, each: Array) -> tuple[Array, Array]:
+    """Columns `each` (s, t, n) times the inverse of the covariance of the values, (s, t, c, n), and the logarithm of
+    its determinant (s, c), for `scales` (c, 4)."""
+    series, terms, count = each.shape
+    turned, log_determinant = np.empty((series, terms, len(scales), count)), np.empty((series, len(scales)))
+    scattered = ~scales[:, :-1].any(axis=1)
+    # Runs that only scatter have nothing in common.
+    variance = data.variance[:, None] + scales[scattered, -1:] ** 2 + ROUNDING
+    turned[:, :, scattered] = each[:, :, None] / variance[:, None]
+    log_determinant[:, scattered] = np.log(variance).sum(axis=2)
+    if count < LARGE:
+        inverted, log_determinant[:, ~scattered] = inverse(data, scales[None, ~scattered])
+        # One product a series, not one a covariance.
+        product = each @ np.moveaxis(inverted, 1, 2).reshape(series, count, inverted.shape[1] * count)
+        turned[:, :, ~scattered] = product.reshape(series, terms, -1, count)
+    else:
+        shared = np.moveaxis(_covariances(data.u, np.zeros((1, count)), scales[~scattered]), 2, 0)
+        for row, noise in enumerate(data.variance):
+            total = shared + np.diag(noise)
+            log_determinant[row, ~scattered] = _log_determinant(total)
+            turned[row][:, ~scattered] = np.moveaxis(np.linalg.solve(total, each[row].T), 2, 0)
+    return turned, log_determinant
 
 
 def columns(values: Array, data: Data) -> tuple[Array, Array]:
@@ -231,15 +290,11 @@ class Equations:
     def of(cls, data: Data, share: Array, covariances: Array) -> Equations:
         """Those of terms with columns `share` (s, t, n) under `covariances` (g, 4)."""
         goal = data.target
-        inverted, log_determinant = inverse(data, covariances[None])
-        series, forms, count = inverted.shape[:3]
         each = np.concatenate([share, np.zeros_like(goal)[:, None]], axis=1)
-        # One product a series, not one a covariance.
-        turned = each @ np.moveaxis(inverted, 1, 2).reshape(series, count, forms * count)
-        pull = (inverted @ goal[:, None, :, None])[..., 0]
+        turned, log_determinant = weighed(data, covariances, np.concatenate([each, goal[:, None]], axis=1))
+        turned, pull = turned[:, :-1], turned[:, -1]
         whole = (pull @ goal[..., None])[..., 0]
-        right = each @ np.swapaxes(pull, 1, 2)
-        return cls(data, each, turned.reshape(*each.shape[:2], forms, count), right, whole, log_determinant)
+        return cls(data, each, turned, each @ np.swapaxes(pull, 1, 2), whole, log_determinant)
 
     def evidence(self, members: Index) -> Array:
         """Logarithm of the evidence (s, h, g) of means `members` (h, q), or (s, h, q) of each series; -1 pads members;
@@ -279,15 +334,23 @@ class Equations:
 def evidence(data: Data, values: Array, members: Index, covariances: Array) -> Array:
     """:meth:`Equations.evidence` of means over terms `values` (t, n), or (s, t, n), under `covariances` (g, 4)."""
     if values.ndim == 3 and math.prod(members.shape[1:]) < values.shape[1]:
-        values, members = _occurring(values, members)
+        which, members = occurring(members)
+        values = np.take_along_axis(values, which[..., None], axis=1)
     return Equations.of(data, columns(values, data)[0], covariances).evidence(members)
 
 
-def _occurring(values: Array, members: Index) -> tuple[Array, Index]:
-    """The terms of means `members` (s, h, q) alone, one after the other, and the means as members of these."""
+def occurring(members: Index) -> tuple[Index, Index]:
+    """The different terms (s, u) of means `members` (s, h, q), where -1 pads, and means as members of these."""
     flat = members.reshape(len(members), -1)
-    place = np.where(flat < 0, -1, np.arange(flat.shape[1]))
-    return np.take_along_axis(values, np.maximum(flat, 0)[..., None], axis=1), place.reshape(members.shape)
+    order = np.argsort(flat, axis=1)
+    ordered = np.take_along_axis(flat, order, axis=1)
+    first = np.diff(ordered, axis=1, prepend=-1) > 0
+    rank = np.cumsum(first, axis=1) - 1
+    place, different = np.empty_like(flat), np.zeros((len(flat), rank.max(initial=-1) + 1), dtype=np.intp)
+    np.put_along_axis(place, order, np.where(ordered < 0, -1, rank), axis=1)
+    series, at = np.nonzero(first)
+    different[series, rank[series, at]] = ordered[series, at]
+    return different, place.reshape(members.shape)
 
 
 def smoothed(data: Data, covariances: Array) -> Data:
@@ -298,12 +361,13 @@ def smoothed(data: Data, covariances: Array) -> Data:
     logs = np.where(present, data.logs, 0.0)
     level = logs.sum(axis=1, keepdims=True) / np.maximum(present.sum(axis=1, keepdims=True), 1)
     rest = np.where(present, logs - level, 0.0)
-    inverted, log_determinant = inverse(data, covariances[None])
-    turned = line[:, None] @ inverted
+    turned, log_determinant = weighed(data, covariances, np.concatenate([line, rest[:, None]], axis=1))
+    turned = np.swapaxes(turned, 1, 2)
+    turned, pull = turned[:, :, :-1], turned[:, :, -1]
     normal = turned @ np.swapaxes(line, 1, 2)[:, None] + VAGUE * np.eye(line.shape[1])
     lines = np.linalg.solve(normal, (turned @ rest[:, None, :, None]))[..., 0]
     residual = rest[:, None] - np.einsum("sgq,sqn->sgn", lines, line)
-    pull = np.einsum("sgnk,sgk->sgn", inverted, residual)
+    pull = pull - np.einsum("sgq,sgqn->sgn", lines, turned)
     score = -0.5 * (residual * pull).sum(axis=-1) - 0.5 * log_determinant - 0.5 * np.linalg.slogdet(normal)[1]
     weight = np.exp(score - score.max(axis=1, keepdims=True))
     weight /= weight.sum(axis=1, keepdims=True)

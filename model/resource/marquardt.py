@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 Residuals = Callable[[Array, Index], Array]
 """Residuals (m, r) at points (m, p) of the problems whose numbers are given, (m,)."""
 
-STEPS = 30
-SETTLED = 1e-4
+STEPS = 100
+SETTLED = 1e-3
 """Relative change of the parameters below which a problem is solved; of its squares, the square of it."""
 DIFFERENCE = 1e-6
 """Change of a parameter that derivatives are taken with."""

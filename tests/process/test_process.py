@@ -44,6 +44,33 @@ def test_covariance_is_that_of_its_parts() -> None:
     assert covariance.smooth(u[1:], -u[1:])[1].max() == 0
 
 
+def test_large_matrices_are_those_of_the_steps_over_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """LAPACK and elimination entry by entry give the same inverses, products and determinants, repeated rows too."""
+    x = 1.0 + np.arange(9.0)
+    times = np.stack([3 + 8 / x, 3 + 8 / x, 12 / x])
+    data = _data(times, x)
+    data = solve.Data(data.u, data.logs, np.array([1e-4, 1e-4, 4e-3])[:, None] * x, data.centre)
+    scales = np.concatenate([SCALES, [(0.0, 0.0, 0.0, 0.05)]])
+    each = np.stack([np.ones((3, 9)), times], axis=1)
+    found = []
+    for large, often in ((100, 100), (5, 5)):
+        monkeypatch.setattr(solve, "LARGE", large)
+        monkeypatch.setattr(solve, "OFTEN", often)
+        found.append([*solve.inverse(data, scales[None]), *solve.weighed(data, scales, each)])
+    for steps, lapack in zip(*found, strict=True):
+        np.testing.assert_allclose(lapack, steps, rtol=1e-8)
+    inverted, log_determinant, turned, again = found[0]
+    np.testing.assert_allclose(log_determinant, -np.linalg.slogdet(inverted)[1])
+    np.testing.assert_allclose(turned, np.einsum("stn,scnk->stck", each, inverted), rtol=1e-8)
+    np.testing.assert_allclose(again, log_determinant)
+
+
+def test_terms_that_occur_are_counted_once() -> None:
+    different, members = solve.occurring(np.array([[[3, 1], [1, -1], [7, 3]], [[2, -1], [2, -1], [2, -1]]]))
+    assert different.tolist() == [[1, 3, 7], [2, 0, 0]]
+    assert members.tolist() == [[[1, 0], [0, -1], [2, 1]], [[0, -1], [0, -1], [0, -1]]]
+
+
 def test_evidence_is_the_normal_density_where_no_sign_is_known() -> None:
     """Without the half of the prior that positive coefficients keep, the evidence is a multivariate normal density."""
     data = _data((3 + 8 / X)[None] * np.exp(0.05 * np.sin(np.arange(5)))[None])

@@ -126,3 +126,19 @@ def test_three_parameters_and_files() -> None:
     assert fitted.predict(far).value[0, 0] == pytest.approx(256**3 / 128 + 5e3, rel=0.05)
     again = Fitted.from_dict(json.loads(json.dumps(fitted.to_dict())))
     np.testing.assert_allclose(again.predict(far).value, fitted.predict(far).value)
+
+
+@pytest.mark.parametrize("slowed", [False, True])
+def test_one_slow_run_is_looked_for_where_it_may_be(slowed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that takes 1.4 times as long is found without repetitions; and where no run is off, none is tried."""
+    points = np.array([(p, n) for p in (1.0, 2.0, 4.0, 8.0) for n in (16.0, 32.0, 64.0)])
+    times = 1e-3 * points[:, 1] ** 2 / points[:, 0] + 0.2
+    times *= np.exp(0.004 * np.random.default_rng(1).normal(size=len(points)))
+    times[5] *= 1.4 if slowed else 1.0
+    tried = []
+    smoothed = several.smoothed
+    monkeypatch.setattr(several, "smoothed", lambda *asked: tried.append(len(asked[0].logs)) or smoothed(*asked))
+    series = Series(("ranks", "size"), points, times[None, :, None], ("kernel",), ("time",))
+    answer = fit_series(series).predict(np.array([[16.0, 128.0]]))
+    assert sum(tried) == slowed
+    assert answer.value[0, 0] == pytest.approx(1e-3 * 128**2 / 16 + 0.2, rel=0.03)

@@ -172,25 +172,30 @@ def test_flat_times_inside_one_domain_show_nothing_of_further_ones(tmp_path):
     assert asked(fit(write(tmp_path / "i", (12, 13, 14, 16, 18), counters=("instructions",)), platform=NODE), 72).ok
 
 
-def test_kernels_beyond_the_node_carry_their_own_times_and_no_sum(tmp_path):
+@pytest.mark.parametrize("share", [0.01, 0.3])
+def test_messages_beyond_the_node_are_as_uncertain_as_the_first_step_there(tmp_path, share):
+    """A program whose messages take little is answered; one that sends much, and the messages alone, are not."""
     made = Experiment.create(tmp_path / "e", "kernels", ["ranks"])
     for p in ONE:
         time, volume, work = truth(p)
         rows = [
             {"kernel": "sweep", "time": time, "instructions": work, "bytes_mem": sum(volume)},
-            {"kernel": "exchange", "time": 0.01 * np.log2(p) * truth(1)[0] / 50},
+            {"kernel": "MPI_Allreduce", "time": share * np.log2(p) / np.log2(72) * truth(72)[0]},
         ]
         made.add(Run({"ranks": p}, collector="made-up"), pd.DataFrame([{"rank": -1, **row} for row in rows]))
     model = fit(made, platform=NODE)
     assert asked(model, 72).ok
     far = asked(model, 144)
-    assert not far.ok
-    assert "what messages between nodes cost was not seen" in far.reason
     said = {answer.kernel: answer for answer in model.predict(ranks=144, metrics=["time"]).answers}
-    assert said["exchange"].reason == far.reason
-    sweep = said["sweep"]
+    sweep, messages = said["sweep"], said["MPI_Allreduce"]
     assert sweep.ok
     assert sweep.value == pytest.approx(truth(144)[0], rel=0.05)
+    assert "what messages between nodes cost was not seen" in messages.reason
+    assert messages.upper / messages.lower > 4
+    assert far.ok
+    rise = [each.upper - each.value for each in (far, sweep, messages)]
+    assert rise[0] > 0.98 * np.hypot(*rise[1:])
+    assert far.upper / far.lower < 4
 
 
 def _with_messages(path, ranks, share, counters=False):
