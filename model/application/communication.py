@@ -14,7 +14,7 @@ collective on every rank. What the program takes for them is BF_comm times as mu
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, cast
 
@@ -30,7 +30,7 @@ from ranksight.model.application.exchanged import NO_REPLAY, Exchanged, Replay, 
 from ranksight.model.application.fit_blocking import fit_blocking
 from ranksight.model.application.forms import Forms
 from ranksight.model.application.network import Network
-from ranksight.model.application.thresholds import Call, Key, calls, crossed
+from ranksight.model.application.thresholds import Call, Key, calls, left_open
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.messages.message_model import Messages
 from ranksight.model.messages.table import MessageTable, typical_row
@@ -78,7 +78,7 @@ class Communication(Part):
     messages: Messages | None = None  # who sends what to whom
     blocking: Blocking | None = None  # BF_comm; None where no communication time was measured
     forms: Forms | None = None  # fitted times of calls, where no network is described
-    points: Array | None = None  # (n, m): configurations traced
+    points: Array = field(default_factory=lambda: np.zeros((0, 0)))  # (n, m): configurations traced
     replayed: Replay = NO_REPLAY  # how much replay of the calls' order counts
     remark: str = ""  # what contradicts what in the times of the runs
 
@@ -250,7 +250,10 @@ class Communication(Part):
         else:
             fabric = network.fabric()
             network_times = self._times(points, sent, fabric, network.choice())
-            network_times, crossings = self._crossing(network_times, sent, network)
+            if len(self.points):
+                asked = calls([value for value, *_ in sent.tables], fabric, network.choice())
+                runs = self._calls_of_runs(network)
+                network_times, crossings = left_open(network_times, self._keys, runs, asked, network)
         logs_alone = log(network_times.value)
         middle, scaled, down, up = (
             logs_alone.copy(),
@@ -289,7 +292,6 @@ class Communication(Part):
     def _calls_of_runs(self, network: Network) -> list[dict[Key, Call]]:
         """:meth:`calls` of the configurations traced, on the fewest ranks first; of the network asked for last it is
         remembered."""
-        assert self.points is not None
         if self._last.get("network") is not network:
             ranks = self.points[:, self.functions.fitted.parameters.index("ranks")]
             runs = self.calls(self.points[np.argsort(ranks, kind="stable")], network)
@@ -299,29 +301,6 @@ class Communication(Part):
     @cached_property
     def _last(self) -> dict[str, object]:
         return {}
-
-    def _crossing(
-        self, network_times: Forecast, sent: Sent, network: Network
-    ) -> tuple[Forecast, tuple[tuple[str, ...], ...]]:
-        """Times on the network with what the library's thresholds leave open in their intervals, and these in words.
-
-        Where the algorithm of a collective is open, its hypotheses hold that already.
-        """
-        if self.points is None:
-            return network_times, ()
-        runs = self._calls_of_runs(network)
-        fabric = network.fabric()
-        lower, upper, texts = network_times.lower.copy(), network_times.upper.copy(), []
-        places = {key: at for at, key in enumerate(self._keys)}
-        for k, target in enumerate(calls([value for value, *_ in sent.tables], fabric, network.choice())):
-            crossings = crossed(runs, target, fabric)
-            texts.append(tuple(one.text(BETWEEN.join(key)) for key, one in crossings.items()))
-            for key, one in crossings.items():
-                if len(network.ways(kind_of(key[1]))) == 1 and key in places:
-                    other = network_times.value[places[key], k] * one.ratio
-                    lower[places[key], k] = min(lower[places[key], k], other)
-                    upper[places[key], k] = max(upper[places[key], k], other)
-        return replace(network_times, lower=lower, upper=upper), tuple(texts)
 
     def remarks(self, points: Array) -> tuple[str, ...]:
         """What contradicts what in the times of the runs."""
@@ -361,13 +340,10 @@ class Communication(Part):
 
 _ROWS, _TABLE, _CUBE = np.zeros(0), np.zeros((0, 0)), np.zeros((0, 0, 0))
 _NUMBERS, _MASK = _ROWS.astype(np.intp), _ROWS.astype(bool)
-NO_COMMUNICATION = Communication(
-    Functions(
-        Fitted(
-            (), (), (), "", np.zeros((0, 0, 3)), _CUBE.astype(np.intp), _TABLE, _CUBE, np.zeros((0, 0, 0, 0)), _TABLE,
-            _TABLE, _ROWS, _ROWS, _NUMBERS, _NUMBERS, _MASK, np.zeros((0, 0, 2)), np.zeros((0, 0, 2)), _ROWS, _ROWS,
-            _ROWS, _MASK, _ROWS, _NUMBERS, np.zeros((0, 2)), np.zeros((0, 1)), _TABLE.astype(bool),
-        )
-    )
+_NOTHING = Fitted(
+    (), (), (), "", np.zeros((0, 0, 3)), _CUBE.astype(np.intp), _TABLE, _CUBE, np.zeros((0, 0, 0, 0)), _TABLE, _TABLE,
+    _ROWS, _ROWS, _NUMBERS, _NUMBERS, _MASK, np.zeros((0, 0, 2)), np.zeros((0, 0, 2)), _ROWS, _ROWS, _ROWS, _MASK,
+    _ROWS, _NUMBERS, np.zeros((0, 2)), np.zeros((0, 1)), _TABLE.astype(bool),
 )  # fmt: skip
+NO_COMMUNICATION = Communication(Functions(_NOTHING))
 """Where no messages were traced."""

@@ -31,9 +31,8 @@ if TYPE_CHECKING:
 
 
 OTHERS = "(others)"
-"""Kernel of all that are too small to be one of their own,"""
 OTHERS_OF_MPI = f"{OTHERS}{LABEL}"
-"""and of those whose time is communication."""
+"""Kernels of all that are too small to be one of their own, and of those whose time is communication."""
 SMALL = 1e-3
 """Share of a metric's total from which, at any configuration, a kernel is fitted by itself."""
 SMALL_OF_REST = 5e-3
