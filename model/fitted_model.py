@@ -274,7 +274,7 @@ class Model(Learned):
             One for each combination; see :meth:`~ranksight.model.messages.table.MessageTable.by_class`.
         """
         messages = self.equation.communication.messages
-        if messages is None:
+        if not messages:
             raise InputError(
                 "the model holds no messages",
                 "trace two numbers of ranks or more with 'ranksight measure --collector pmpi' and fit again",

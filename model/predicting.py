@@ -130,7 +130,7 @@ class Learned(Stored):
         forecast, sent = replace(forecast, status=status, reason=reason), self.equation.communication
         sums = operations_summed(sent, points)
         forecast, disagreeing = self.agreement.agreed(forecast, rows, self.shares, sums, self._stated_by_operations())
-        if sent.messages is not None and "ranks" in self.parameters:
+        if sent.messages and "ranks" in self.parameters:
             forecast = with_doubts(forecast, points, self.functions, sent.messages, self.training)
         forecast = self.agreement.with_programs(forecast, rows, self.shares, sums)
         return replace(refined, said=forecast, sums=sums, remarks=remark(disagreeing, points, self.parameters))

@@ -172,7 +172,7 @@ def prepared(model: Model, point: Array, places: Ints | None = None, mean: float
     """
     equation = model.equation
     communication, network = equation.communication, equation.network
-    if communication.messages is None or not network:
+    if not communication.messages or not network:
         raise InputError(
             "the model has no messages on a network",
             "trace runs (--collector pmpi-events), and fit with --platform NAME or FILE that describes the network",

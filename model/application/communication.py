@@ -32,7 +32,7 @@ from ranksight.model.application.forms import Forms
 from ranksight.model.application.network import Network
 from ranksight.model.application.thresholds import Call, Key, calls, left_open
 from ranksight.model.fitting.fitted import Fitted
-from ranksight.model.messages.message_model import Messages
+from ranksight.model.messages.message_model import NO_MESSAGES, Messages
 from ranksight.model.messages.table import MessageTable, typical_row
 from ranksight.model.messages.times import MOST_RANKS, priced_on
 from ranksight.model.plaindata import Part
@@ -75,7 +75,7 @@ class Communication(Part):
     """Messages of a program, and the network they go over."""
 
     functions: Functions  # ``messages`` and ``bytes_sent`` of each kernel's operations, means per rank
-    messages: Messages | None = None  # who sends what to whom
+    messages: Messages = NO_MESSAGES  # who sends what to whom
     blocking: Blocking | None = None  # BF_comm; None where no communication time was measured
     forms: Forms | None = None  # fitted times of calls, where no network is described
     points: Array = field(default_factory=lambda: np.zeros((0, 0)))  # (n, m): configurations traced
@@ -88,7 +88,7 @@ class Communication(Part):
     @property
     def replay(self) -> tuple[Replay, Messages] | None:
         """The replay that counts in the time, and the messages it is of; None where none does."""
-        if self.messages is None or not self.replayed.weight > 0:
+        if not self.replayed.weight > 0:
             return None
         return self.replayed, self.messages
 
@@ -110,7 +110,7 @@ class Communication(Part):
         counts = self.functions.predict(points)
         by_rank = np.zeros((len(self.names), len(points)), dtype=bool)
         typical = self._typical(points, counts)
-        if self.messages is None or not each:
+        if not self.messages or not each:
             return Sent(counts, typical, by_rank, {})
         at = self.functions.fitted.parameters.index("ranks")
         near, far = points.copy(), np.flatnonzero(points[:, at] > MOST_RANKS)
@@ -135,7 +135,6 @@ class Communication(Part):
 
     def _of_ranks(self, points: Array) -> list[MessageTable | None]:
         """Table of every rank at `points` (k, m); None where no such number of ranks is, or its links are too many."""
-        assert self.messages is not None
         ranks = points[:, self.functions.fitted.parameters.index("ranks")]
         tables: list[MessageTable | None] = []
         for point, countable in zip(points, (ranks >= 1) & (ranks == np.floor(ranks)), strict=True):

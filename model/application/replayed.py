@@ -128,7 +128,7 @@ def weigh_replay(
     `took`: what communication took at n configurations. `fit`: the law of prices from some of them. `computing` and
     `uneven` (n,): mean seconds that ranks compute there, and those that the slowest computes longer.
     """
-    if communication.messages is None or not communication.messages.order:
+    if not communication.messages.order:
         return NO_REPLAY
     column = communication.functions.fitted.parameters.index("ranks")
     ranks, measured = took.points[:, column], np.nansum(np.exp(took.logs), axis=0) + uneven

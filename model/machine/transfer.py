@@ -38,7 +38,7 @@ from ranksight.model.laws.stacking import places
 from ranksight.model.laws.view import Fits
 from ranksight.model.priors import UNDIVIDED
 from ranksight.model.resource.equation import Machine
-from ranksight.model.series.domains import Domains
+from ranksight.model.series.domains import NOT_DESCRIBED, Domains
 from ranksight.model.series.reduction import median
 from ranksight.model.sharing.caches import NO_CACHE
 from ranksight.model.sharing.shared import Sharing
@@ -102,16 +102,15 @@ def _moved(model: Model, origin: Platform, target: Platform, instructions: float
     ipc = instructions_per_cycle(origin, target)
     executing = _Executing(ipc, core + log(factors[-1].value) + log(ipc.value))
     share = bandwidth(origin, target)
-    shared = None if equation.sharing is None else equation.sharing.measured
-    placement = "compact" if shared is None else shared.placement
-    first = Domains.of(origin, placement) if shared is None or not shared.limited else shared
-    second = Domains.of(target, placement)
+    shared = equation.sharing.measured if equation.sharing else NOT_DESCRIBED
+    first = shared if shared.limited else Domains.of(origin, shared.placement)
+    second = Domains.of(target, shared.placement)
     timed = tuple(dict.fromkeys(kernel for kernel, name in model.fitted.keys if name == "time"))
     either = float(np.hypot(np.hypot(core_spread, share.spread) / 2, spread("otherwise")))
     spreads = _spreads(equation, timed, ipc, np.array([core_spread, share.spread, either, MIXED]))
     network, messages, notes = _network(equation, origin, target)
     notes = (*notes, *_threads(origin, target))
-    if NODES in model.parameters and not equation.resources and shared is None:
+    if NODES in model.parameters and not equation.resources and not equation.sharing:
         notes = (*notes, *_of_times_alone())
     moved = Moved(
         name=target.name,
@@ -136,7 +135,7 @@ def _moved(model: Model, origin: Platform, target: Platform, instructions: float
         resources = replace(resources, machine=other, cpi=resources.cpi * executing.factor(resources.cpi))
     nowhere = np.zeros((0, len(model.parameters)))
     node = equation.node and Node.of(target, target.cores, nowhere, model.parameters)
-    sharing = None if equation.sharing is None else _sharing(equation.sharing, second, core, factors[-1].value)
+    sharing = equation.sharing and _sharing(equation.sharing, second, core, factors[-1].value)
     counted = equation.counted and _counted(equation.counted, target, second, executing, clock, factors)
     exchange = equation.laws.get("exchange")
     return replace(

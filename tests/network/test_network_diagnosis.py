@@ -115,7 +115,7 @@ def traced(path: Path, pattern, ranks=(4, 8), work=lambda rank, ranks: WORK, wai
 
 def at(made: Experiment, ranks: int):
     messages = fit_messages(made)
-    assert messages is not None
+    assert messages
     assert messages.order
     table = messages.predict(np.array([float(ranks)]))
     return messages.order, schedule(messages, table, dealt_out(messages.order, ranks, STEPS * WORK))
@@ -164,7 +164,7 @@ def test_a_halo_with_a_sum_keeps_its_order_and_its_steps(tmp_path):
 )
 def test_imbalance_goes_with_the_rank_or_its_place_or_neither(tmp_path, work, pattern):
     messages = fit_messages(traced(tmp_path / "e", halo, (8, 16), work))
-    assert messages is not None
+    assert messages
     assert messages.order
     assert messages.order.pattern == pattern
     shares = dealt_out(messages.order, 64, 1.0)
@@ -189,7 +189,7 @@ def test_without_an_event_trace_the_order_is_assumed(tmp_path):
             tables=tables,
         )
     messages = fit_messages(plain)
-    assert messages is not None
+    assert messages
     assert not messages.order
     found = schedule(messages, messages.predict(np.array([16.0])), np.full(16, STEPS * WORK))
     assert found.assumed
