@@ -19,7 +19,7 @@ import numpy as np
 from ranksight.core.arrays import Array, Index, ratio
 from ranksight.core.experiment import WHOLE
 from ranksight.core.records import dataclass
-from ranksight.model.kernel_time.sums import Sums, cut_off, fit_sums, forms, term, values_of
+from ranksight.model.kernel_time.sums import NO_SUMS, Sums, cut_off, fit_sums, forms, term, values_of
 from ranksight.model.plaindata import Part, Stored
 from ranksight.model.priors import KERNELS_EXCESS, LATE_SLOPE, OTHERS_NEGLIGIBLE, RARE_TERM, REPEATED, WAITING_SCATTER
 from ranksight.model.quantity import CENTRAL, TAIL
@@ -132,11 +132,11 @@ class DoubtfulSum(Stored):
 class Others(Part):
     """T_others over the parameters.
 
-    `times`: its function; None where it is negligible. `scatter`: root mean square of what is left, as a share of the
-    program's time.
+    `times`: its function, of nothing where it is negligible. `scatter`: root mean square of what is left, as a share of
+    the program's time.
     """
 
-    times: Sums | None
+    times: Sums
     scatter: float
     doubtful: DoubtfulSum | None = None  # its function where noise exceeds it at some configurations
     jobs: float = 0.0  # standard deviation of its logarithm from job to job, beyond that of its function
@@ -150,7 +150,7 @@ class Others(Part):
         places = _places(points, _nodes(self.domains, ranks), total, self.begins)
         if self.doubtful is not None:
             return self.doubtful.at(places[:, : self.doubtful.points.shape[1]])
-        if self.times is None:
+        if not self.times:
             half = TAIL * self.scatter * np.nan_to_num(total)[None]
             return Forecast.settled(np.zeros((1, len(points))), -half, half)
         # Time that adds is positive, so that its logarithm is what is normal.
@@ -163,7 +163,7 @@ class Others(Part):
 
     def _unseen(self, places: Array) -> Array:
         """Standard deviation of the logarithm (k,) over more nodes than one, where all runs were inside of one."""
-        most = 0.0 if self.times is None or not self.times.known else self.times.points[:, -2].max()
+        most = self.times.points[:, -2].max() if self.times.known else 0.0
         return LATE_SLOPE * np.log(places[:, -2]) if self.jobs and most == 1 else np.zeros(len(places))
 
     def placed(self, placement: str | None, ranks_per_node: int | None) -> Others:
@@ -171,7 +171,7 @@ class Others(Part):
         return replace(self, domains=self.domains.placed(placement, ranks_per_node))
 
     def _fits(self) -> bool:
-        return 0 <= self.scatter < 1 and self.jobs >= 0 and (self.times is None or len(self.times.measured) == 1)
+        return 0 <= self.scatter < 1 and self.jobs >= 0 and len(self.times.measured) <= 1
 
 
 def _nodes(domains: Domains, ranks: Array) -> Array:
@@ -216,7 +216,7 @@ def fit_others(
     scatter = min(float(np.sqrt(np.mean(share**2))), 0.5)
     scatter = scatter if scatter > ROUNDED else 0.0
     if (np.abs(share) <= np.maximum(OTHERS_NEGLIGIBLE, noise)).all() or (share <= np.maximum(0.0, noise)).all():
-        return Others(None, scatter)
+        return Others(NO_SUMS, scatter)
     if not (series.points > 0).all():
         return None
     ranked = "ranks" in series.parameters
@@ -246,7 +246,7 @@ def fit_others(
         return Others(times, scatter, jobs=WAITING_SCATTER, domains=domains, begins=begins)
     freedom = float(np.maximum(np.isfinite(rest).sum(axis=1) - 1, 0).sum()) or NORMAL
     sums = DoubtfulSum(space.terms, space.members, space.prior, places[known], middle[known], error[known], freedom)
-    return Others(None, scatter, sums)
+    return Others(NO_SUMS, scatter, sums)
 
 
 def _errors(rest: Array, whole: Array, middle: Array, waiting: bool) -> Array:

@@ -176,7 +176,7 @@ def _learned(model: Model, equation: Application, runs: Runs) -> tuple[Array, Ar
     predicted, law_spread = _predictor(model, equation, runs)
     known = np.isfinite(runs.logs)
     noise = np.sqrt(BETWEEN_JOBS**2 + (law_spread / 2) ** 2)
-    unusual = np.zeros(noise.shape) if runs.excess is None else runs.excess
+    unusual = runs.excess if len(runs.excess) else np.zeros(noise.shape)
     variance = np.square(machine.spread)[at]
     variance[:, :BOUND] += np.nanmean(np.where(known, law_spread, np.nan), axis=1)[:, None] ** 2
     # Where runs miss a ratio of machines by more than is assumed, it is uncertain by as much as they miss it.

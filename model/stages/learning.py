@@ -104,8 +104,7 @@ def _stated(statement: Statement, measured: Measured) -> Stated:
     stated = Stated.read(statement.volumes, series.parameters, series.points)
     if not stated.texts:
         return stated
-    messages = message_series(experiment) if "ranks" in experiment.parameters else None
-    sent = series if messages is None else messages
+    sent = ("ranks" in experiment.parameters and message_series(experiment)) or series
     rows = np.array([name == BYTES for name in sent.metrics], dtype=bool)
     names = [kernel for kernel, yes in zip(sent.kernels, rows.tolist(), strict=True) if yes]
     stated.check(names, sent.points, reduce(sent.values[rows], "median", axis=2))
