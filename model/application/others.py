@@ -136,8 +136,8 @@ class Others(Part):
     the program's time.
     """
 
-    times: Sums
     scatter: float
+    times: Sums = NO_SUMS
     doubtful: DoubtfulSum | None = None  # its function where noise exceeds it at some configurations
     jobs: float = 0.0  # standard deviation of its logarithm from job to job, beyond that of its function
     domains: Domains = NOT_DESCRIBED  # how ranks fill nodes, where that is known
@@ -216,7 +216,7 @@ def fit_others(
     scatter = min(float(np.sqrt(np.mean(share**2))), 0.5)
     scatter = scatter if scatter > ROUNDED else 0.0
     if (np.abs(share) <= np.maximum(OTHERS_NEGLIGIBLE, noise)).all() or (share <= np.maximum(0.0, noise)).all():
-        return Others(NO_SUMS, scatter)
+        return Others(scatter)
     if not (series.points > 0).all():
         return None
     ranked = "ranks" in series.parameters
@@ -239,14 +239,14 @@ def fit_others(
         used[np.flatnonzero(known)[~several]] = np.nan
     if not waiting and (share > noise)[several | np.isnan(lone_error)].all():
         times = fit_sums(space, places, used[None], error[None], added, tuple(lone))
-        return Others(times, scatter, domains=domains, lone_error=lone_error)
+        return Others(scatter, times, domains=domains, lone_error=lone_error)
     space = _without_constant(space)
     if waiting:
         times = fit_sums(space, places, middle[None], error[None], added, tuple(lone))
-        return Others(times, scatter, jobs=WAITING_SCATTER, domains=domains, begins=begins)
+        return Others(scatter, times, jobs=WAITING_SCATTER, domains=domains, begins=begins)
     freedom = float(np.maximum(np.isfinite(rest).sum(axis=1) - 1, 0).sum()) or NORMAL
     sums = DoubtfulSum(space.terms, space.members, space.prior, places[known], middle[known], error[known], freedom)
-    return Others(NO_SUMS, scatter, sums)
+    return Others(scatter, doubtful=sums)
 
 
 def _errors(rest: Array, whole: Array, middle: Array, waiting: bool) -> Array:

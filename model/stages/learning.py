@@ -16,7 +16,7 @@ from ranksight.comm.waiting import shares_cores
 from ranksight.core import special
 from ranksight.core.arrays import Array
 from ranksight.core.experiment import WHOLE
-from ranksight.core.log import log
+from ranksight.core.log import heard, log
 from ranksight.core.mpi import communicates
 from ranksight.core.records import dataclass
 from ranksight.core.run import INCLUSIVE
@@ -156,7 +156,8 @@ def learn_equation(statement: Statement, measured: Measured, growth: Growth, clo
     )
     nested = measured.inclusive and (WHOLE, "time") in growth.functions.rows
     application = replace(application, clock_spread=measured.clock.spread, nested=nested)
-    log("the program's time: %s", in_words(application))
+    if heard():
+        log("the program's time: %s", in_words(application))
     return application
 
 
