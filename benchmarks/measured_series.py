@@ -130,12 +130,12 @@ def _honesty(tasks: Sequence[Task], points: Points) -> str:
         "gross, unwarned",
     ]
     every = sorted({task.source for task in tasks})
-    each = np.mean([covered(points.of(_mask(tasks, source=source))) for source in every])
+    each = np.nanmean([covered(points.of(_mask(tasks, source=source))) for source in every])
     return (
         markdown(head, rows)
-        + "\n\nEvery series counts the same in the coverage of a row; with every source counting the same it is "
-        f"{100 * each:.0f} %. *Gross, unwarned* counts errors above 50 % that are neither abstained from nor inside "
-        "the interval: it has to be 0."
+        + "\n\nEvery series counts the same in the coverage of a row; with every source that has answers counting the "
+        f"same it is {100 * each:.0f} %. *Gross, unwarned* counts errors above 50 % that are neither abstained from "
+        "nor inside the interval: it has to be 0."
         + "\n\n#### Bounds on the interval\n\nWhat would be abstained from, and what would go unwarned, if intervals "
         "were answers up to other ratios of their ends; the engine's is "
         f"{WIDEST:g}.\n\n"

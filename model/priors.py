@@ -157,6 +157,9 @@ node follow a law of their own."""
 NODE_STEP = 1.1
 """Standard deviation of the logarithm of that step, 1; to one decimal what ``python -m benchmarks node_step`` finds
 among timers of messages, of which the part 1 - ``NODE_REGIMES["one"]`` has a step."""
+PROGRAM_STEP = 0.3
+"""Standard deviation of the logarithm, 1, of what whole programs take on two nodes over what they would if their time
+went on from one as it does from two to four; to one digit what ``python -m benchmarks node_step`` finds."""
 EXECUTION_PER = {"instructions": 0.5, "flops_dp": 0.2, "work per rank": 0.2, "nothing": 0.1}
 """Prior weights of what execution cycles are proportional to, 1: instructions (Ding et al. 2018, equation 1), or
 floating-point operations where waiting adds instructions."""

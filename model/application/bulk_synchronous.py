@@ -9,15 +9,14 @@ program takes outside of all that (:mod:`ranksight.model.application.others`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import field, fields, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ranksight.core.arrays import Array, Index, Mask
+from ranksight.core.arrays import Array, Mask
 from ranksight.core.errors import InputError
 from ranksight.core.mpi import communicates
 from ranksight.core.records import dataclass
@@ -52,10 +51,6 @@ if TYPE_CHECKING:
     from ranksight.comm.topology.shape import Topology
     from ranksight.model.application.exchanged import Replay
     from ranksight.model.messages.message_model import Messages
-
-NEVER_LEFT = (
-    "all runs fit on one node, and what messages between nodes cost was not seen: measure {ranks} ranks, two full nodes"
-)
 
 
 def timed_alone(functions: Functions) -> frozenset[str]:
@@ -172,7 +167,10 @@ class Application(Stored):
         near = functions.fitted.inside(points)[index]
         mixed, names, weights = laws.mixed(predicted, timed, self.weights, self.inside, near)
         if not self.communication:
-            mixed = self._far(mixed, tuple(timed), points)
+            of_messages, of_all = (
+                np.array([law(each) for each in timed]) for law in (self.sends, PROGRAM.__contains__)
+            )
+            mixed = self.first_step(mixed, of_messages, of_all, points)
         mixed = self.node.longer(mixed, points, functions.fitted.parameters)
         mixed = self.machine.near(mixed, tuple(timed), points)
         everywhere = np.ones(mixed.value.shape, dtype=bool)
@@ -201,42 +199,24 @@ class Application(Stored):
         Runs that filled one domain show the ranks' share of it and of the work at once, which part further on. Times
         alone do not say which of them it is: a function of time that knows of domains has both, and stays.
         """
-        further = self.counted.where.spreads(points)
+        further, alone = self.counted.where.spreads(points), timed_alone(functions)
         shared = laws.having("shares")
         for law in self.shared:
-            laws.leave(shared, law.crowded(points))
+            laws.leave(shared, law.crowded(points), alone)
         if further.any():
-            laws.leave(laws.having("counts"), further, timed_alone(functions))
+            laws.leave(laws.having("counts"), further, alone)
 
     def sends(self, kernel: str) -> bool:
         """Whether the time of a kernel is known to be that of messages."""
         return communicates(kernel) or kernel in self.laws.kernels(MESSAGES)
 
-    def far(self, points: Array) -> Mask:
-        """Where ranks are on several nodes (k,), after runs on one alone."""
-        return self.counted.where.leaves(points)
-
-    def _far(self, times: Forecast, kernels: Sequence[str], points: Array) -> Forecast:
-        """Times (s, k) of `kernels` where messages go between nodes for the first time: those of messages as much wider
-        as such a step is uncertain, and a whole program of which nobody knows what they take, insufficient."""
-        far = self.far(points)
-        if not far.any():
+    def first_step(self, times: Forecast, messages: Mask, programs: Mask, points: Array) -> Forecast:
+        """Times (s, k) of `messages` (s,), and of `programs` (s,) that send some, as uncertain where they go between
+        nodes for the first time as such a step is."""
+        if not (far := self.counted.where.leaves(points)).any():
             return times
-        sending = np.array([self.sends(kernel) for kernel in kernels])[:, None] & far
-        wider = farther(times, sending)
-        # A whole program of which nobody knows what its messages take is not answered at all.
-        unknown = np.array([kernel in PROGRAM for kernel in kernels])[:, None] | (
-            sending & ~(wider.upper <= forecast.WIDEST * wider.lower)
-        )
-        status, reason = self.without_far(points, times.status, times.reason)
-        status, reason = np.where(unknown, status, times.status), np.where(unknown, reason, times.reason)
-        return replace(wider, status=status, reason=reason)
-
-    def without_far(self, points: Array, status: Index, reason: NDArray[Any]) -> tuple[Index, NDArray[Any]]:
-        """Status and reason (..., k) of times with messages, insufficient on several nodes where runs left none."""
-        far = self.far(points) & (status == forecast.OK)
-        never = NEVER_LEFT.format(ranks=2 * self.counted.where.domains.ranks_per_node)
-        return np.where(far, forecast.WIDE, status).astype(np.intp), np.where(far, never, reason)
+        ranks = 2 * self.counted.where.domains.ranks_per_node
+        return farther(times, (messages | programs)[:, None] & far, messages, ranks)
 
     def asked(self, predicted: Forecast, functions: Functions, points: Array, share: Share) -> Asked:
         """What laws are asked for the kernels' times; parameters as of :meth:`refine`."""

@@ -13,7 +13,7 @@ from ranksight.core.arrays import Array, Mask, log_ratio, ratio
 from ranksight.core.records import dataclass
 from ranksight.core.units import whole
 from ranksight.model.plaindata import Stored
-from ranksight.model.priors import NODE_REGIMES, NODE_STEP
+from ranksight.model.priors import NODE_REGIMES, NODE_STEP, PROGRAM_STEP
 from ranksight.model.quantity import TAIL, Quantity
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
@@ -27,6 +27,9 @@ MEANINGS = {
     "": "1 is inside its interval, so that neither overlap nor waiting is shown",
 }
 """What is said of a BF_comm."""
+NEVER_LEFT = (
+    "all runs fit on one node, and what messages between nodes cost was not seen: measure {ranks} ranks, two full nodes"
+)
 NORMAL = 1e6
 """Degrees of freedom at which Student's law is the normal one."""
 
@@ -85,14 +88,19 @@ class Exchanged:
         return [dict(zip(EXCHANGED, row, strict=True)) for row in rows if row[2] > 0]
 
 
-def farther(times: Forecast, where: Mask) -> Forecast:
-    """Times of messages (s, k) whose cost between nodes was not seen (:data:`~ranksight.model.priors.NODE_STEP`),
-    `where` it was not."""
-    step = np.where(where, NODE_STEP * np.sqrt(1 - NODE_REGIMES["one"]), 0.0)
+def farther(times: Forecast, where: Mask, messages: Mask, ranks: int) -> Forecast:
+    """Times (s, k) on several nodes after runs on one, `where` they are: the step there was not seen
+    (:data:`~ranksight.model.priors.NODE_STEP`), of `messages` (s,) alone or of programs that send some. `ranks`: of two
+    full nodes."""
+    of_messages = NODE_STEP * np.sqrt(1 - NODE_REGIMES["one"])
+    step = np.where(where, np.where(messages, of_messages, PROGRAM_STEP)[:, None], 0.0)
     with np.errstate(divide="ignore"):
         wider = times.having(Quantity.of_ends(times.value, times.lower, times.upper).wider(step))
     form = forecast.form_of((times.spread**2, times.form), (step**2, np.ones(step.shape)))
-    return replace(wider, form=np.where(where, form, times.form))
+    unseen = where & (times.status == forecast.OK) & ~(wider.upper <= forecast.WIDEST * wider.lower)
+    status = np.where(unseen, forecast.WIDE, times.status).astype(np.intp)
+    reason = np.where(unseen, NEVER_LEFT.format(ranks=ranks), times.reason)
+    return replace(wider, form=np.where(where, form, times.form), status=status, reason=reason)
 
 
 def mixture_of(weights: Array, centres: Array, spread: Array, exact: Mask) -> tuple[Array, Array, Array]:

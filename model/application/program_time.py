@@ -18,8 +18,9 @@ from ranksight.core.mpi import communicates
 from ranksight.model.application import whole
 from ranksight.model.application.breakdown import PARTS, Breakdown, Refined
 from ranksight.model.application.bulk_synchronous import Application
-from ranksight.model.application.exchanged import Exchanged, farther
+from ranksight.model.application.exchanged import Exchanged
 from ranksight.model.quantity import CENTRAL, Quantity, add, product
+from ranksight.model.series.computation import PROGRAM
 from ranksight.model.structure.functions import Functions
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
@@ -40,7 +41,8 @@ def program_time(
     if messages is not None:
         messages = equation.machine.exchanged(messages, points, functions.fitted.parameters)
         if "inter" not in equation.network.table:
-            messages = farther(messages, np.broadcast_to(equation.far(points), messages.value.shape))
+            every = np.ones(len(messages.value), dtype=bool)
+            messages = equation.first_step(messages, every, ~every, points)
     rows = _rows(timed)
     summed = whole.add(predicted, rows, shares[rows], rho)
     total, form = _first_row(summed), summed.form[0]
@@ -69,9 +71,8 @@ def program_time(
         total, form = _plus(total, form, _first_row(others), others.form[0])
     value, lower, upper = (end[None] for end in total.interval(CENTRAL))
     summed = whole.judged(replace(summed, form=form[None], value=value, lower=lower, upper=upper))
-    if messages is None and not any(equation.sends(kernel) for kernel in timed):
-        codes, reasons = equation.without_far(points, summed.status[0], summed.reason[0])
-        summed = replace(summed, status=codes[None], reason=reasons[None])
+    if messages is None and not any(kernel in PROGRAM or equation.sends(kernel) for kernel in timed):
+        summed = equation.first_step(summed, np.array([False]), np.array([True]), points)
     return Breakdown(summed, kernels, each, slowest, refined.terms, others, exchanged, refined.taken)
 
 

@@ -25,6 +25,8 @@ NORMAL = 30.0
 """Degrees of freedom of a hypothesis' distribution: the mixture has the tails."""
 SMALLEST = 1e-300
 """Value that is none, below what a time may be."""
+VAGUEST = 1e300
+"""Largest square of a relative deviation that is distinguished from others."""
 BATCH = 20_000
 """Hypotheses x asked values at once."""
 
@@ -251,7 +253,8 @@ def _at(flat: Data, solved: Solved, scales: Array, target: Array, asked: Array) 
     law = _Ahead.of(flat, solved, scales, target, asked)
     with np.errstate(over="ignore"):
         doubt = np.einsum("fqk,fqp,fpk->fk", law.gradient, solved.spread, law.gradient)
-    # A sum of uncertain coefficients is nearer to a log-normal law than to a normal one of its logarithm.
-    relative = np.log1p(np.maximum(doubt, 0.0))
+    # A sum of uncertain coefficients is nearer to a log-normal law than to a normal one of its logarithm. What is too
+    # uncertain for a number is as uncertain as numbers can say.
+    relative = np.log1p(np.clip(np.nan_to_num(doubt, nan=VAGUEST, posinf=VAGUEST), 0.0, VAGUEST))
     departure = law.square @ variance(asked) - np.einsum("fnk,fnk->fk", law.ahead, law.turned)
     return law.centre - 0.5 * relative, relative + np.maximum(departure, 0.0)

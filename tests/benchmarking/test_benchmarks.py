@@ -30,7 +30,7 @@ from benchmarks.synthetic_functions import EXPONENTS, Function, tasks_of
 from benchmarks.table import markdown, number
 from benchmarks.tasks import Task, batches, check_frozen, make, stack
 from ranksight.model.laws import law
-from ranksight.model.priors import MESSAGES_AHEAD, NODE_STEP
+from ranksight.model.priors import MESSAGES_AHEAD, NODE_STEP, PROGRAM_STEP
 
 
 def series(function: Function, parameters: int = 1) -> Task:
@@ -234,9 +234,11 @@ def test_every_headline_finds_its_figures() -> None:
     assert any("wall time 4" in line for line in headlines({"communication": changed}))
 
 
-def test_the_step_of_messages_between_nodes_is_what_the_benchmark_found() -> None:
-    (found,) = re.findall(r"its deviation is ([\d.]+);", sections(RESULTS.read_text())["node_step"])
-    assert round(float(found), 1) == NODE_STEP
+def test_steps_between_nodes_are_what_the_benchmark_found() -> None:
+    section = sections(RESULTS.read_text())["node_step"]
+    messages, programs = re.findall(r"(?:its deviation is|counted the same, have) ([\d.]+);", section)
+    assert round(float(messages), 1) == NODE_STEP
+    assert round(float(programs), 1) == PROGRAM_STEP
 
 
 def test_how_far_messages_are_off_ahead_is_what_the_benchmark_found() -> None:

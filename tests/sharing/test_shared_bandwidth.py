@@ -21,6 +21,8 @@ from ranksight.core.experiment import WHOLE, Experiment, Run
 from ranksight.model import modelfile
 from ranksight.model.fit import fit
 from ranksight.model.fitted_model import Model
+from ranksight.model.priors import PROGRAM_STEP
+from ranksight.model.quantity import TAIL
 from ranksight.platforms import load
 
 ONE = (1, 2, 3, 4, 6, 8, 9, 12, 16, 18)
@@ -117,11 +119,24 @@ def test_traffic_alone_and_its_sum_alone_carry_as_well(tmp_path):
     assert asked(summed, 72).value == pytest.approx(truth(72)[0], rel=0.05)
 
 
-def test_beyond_the_node_nothing_was_seen(bounded):
-    answer = asked(bounded, 144)
-    assert not answer.ok
-    assert "measure 144 ranks" in answer.reason
-    assert asked(bounded.placed(None, 144), 144).ok  # all of them on one node, two a core
+def test_stalls_of_a_full_domain_do_not_grow_in_the_next_ones(tmp_path):
+    """Whether they follow the ranks of a domain or the work of a rank, runs in one domain do not say: a triad of
+    2 TB whose traffic fills the domain, with scatter of 1 %."""
+    seconds = (129.5, 68.04, 42.13, 34.57, 27.7, 23.93, 21.2, 21.61)
+    made = Experiment.create(tmp_path / "e", "stalls", ["ranks"])
+    for p, time in zip((1, 2, 4, 6, 9, 12, 15, 18), seconds, strict=True):
+        counted = {"time": time, "instructions": 2.5e11 / p, "cycles": time * 2.4e9, "bytes_mem": 2e12 / p}
+        counted["stall_cycles"] = counted["cycles"] - 0.4 * counted["instructions"]
+        made.add(Run({"ranks": p}, collector="made-up"), pd.DataFrame([{"kernel": "triad", "rank": -1, **counted}]))
+    answer = asked(fit(made, platform=NODE), 72)
+    assert answer.value == pytest.approx(21.6 / 4, rel=0.3)
+    assert answer.lower < 21.6 / 4 < answer.upper
+
+
+def test_beyond_the_node_the_first_step_is_uncertain(bounded):
+    several, one = asked(bounded, 144), asked(bounded.placed(None, 144), 144)  # all of them on one node, two a core
+    assert one.ok
+    assert several.upper / several.lower > np.exp(2 * TAIL * PROGRAM_STEP)
 
 
 def test_a_platform_that_was_not_measured_is_refused(tmp_path):
