@@ -73,7 +73,7 @@ def _distance(sweep: Sweep) -> Fact:
     # No distance is short to a machine on which nothing was measured.
     grade: Grade = "good" if farthest <= 4 and not where else "fair" if farthest <= 32 else "poor"
     many = f"{counted(len(measured), 'configuration')} {'was' if len(measured) == 1 else 'were'} measured there"
-    text = f"{len(measured)} configurations were measured{where}." if seen is None else f"{many}."
+    text = f"{many}." if len(seen) else f"{len(measured)} configurations were measured{where}."
     return Fact(grade, "Distance", f"{'; '.join(words)}; {text}")
 
 

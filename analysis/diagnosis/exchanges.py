@@ -116,7 +116,7 @@ def algorithms_table(model: Model, point: Array) -> pd.DataFrame:
     rows: list[dict[str, Any]] = []
     if sent and network:
         fabric, choice = network.fabric(), network.choice()
-        traced = model.training if sent.points is None else sent.points
+        traced = sent.points if len(sent.points) else model.training
         order = np.argsort(traced[:, model.parameters.index("ranks")], kind="stable")
         *runs, asked = sent.calls(np.concatenate([traced[order], point[None]]), network)
         total = dict(zip(sent.names, sent.exchanged(point[None], network).times.value[:, 0].tolist(), strict=True))
