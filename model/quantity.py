@@ -7,14 +7,15 @@ standard deviation to either side, as times far from the runs have a longer tail
     sum:      y = sum_i y_i,          d^2 = sum_i d_i^2,   d_i the distance from y_i to the end of its 90 % interval
     mixture:  the mean of ln y and its variance, within the parts and between them
 
-A probability is named once, where a quantity is answered: :meth:`Quantity.interval`.
+Errors with one cause, such as one cache that holds what is read and what is written, go together: within a cause
+deviations (products) and distances (sums) add linearly, and those of different causes in quadrature. A probability is
+named once, where a quantity is answered: :meth:`Quantity.interval`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import reduce
 
 import numpy as np
 
@@ -48,6 +49,7 @@ class Quantity:
     centre: Array  # medians of ln y
     down: Array  # standard deviations of ln y downwards
     up: Array  # the same upwards
+    cause: str = ""  # what the errors come from, where other quantities have the same ones; empty for independent ones
 
     @classmethod
     def exact(cls, centre: Array) -> Quantity:
@@ -77,6 +79,10 @@ class Quantity:
     def rows(self, index: Index) -> Quantity:
         """Some of the quantities."""
         return replace(self, centre=self.centre[index], down=self.down[index], up=self.up[index])
+
+    def caused_by(self, cause: str) -> Quantity:
+        """The same with errors that go together with those of other quantities of this cause."""
+        return replace(self, cause=cause)
 
     def moved(self, by: Array) -> Quantity:
         """The same times exp(`by`)."""
@@ -112,13 +118,14 @@ class Quantity:
 
 def product(parts: Sequence[Quantity]) -> Quantity:
     """The product of quantities."""
-    down, up = (reduce(np.hypot, [getattr(part, side) for part in parts]) for side in ("down", "up"))
-    return Quantity(sum((part.centre for part in parts[1:]), parts[0].centre), down, up)
+    causes = [part.cause for part in parts]
+    down, up = (_combined([getattr(part, side) for part in parts], causes) for side in ("down", "up"))
+    return Quantity(sum((part.centre for part in parts[1:]), parts[0].centre), down, up, _common(causes))
 
 
 def add(parts: Sequence[Quantity]) -> Quantity:
     """The sum of quantities; distances to the ends of its 90 % interval are those of its parts, combined."""
-    values = [np.exp(part.centre) for part in parts]
+    causes, values = [part.cause for part in parts], [np.exp(part.centre) for part in parts]
     total = sum(values[1:], values[0])
     rise = [x * np.expm1(np.minimum(TAIL * part.up, LARGEST)) for x, part in zip(values, parts, strict=True)]
     fall = [x * -np.expm1(-TAIL * part.down) for x, part in zip(values, parts, strict=True)]
@@ -126,9 +133,9 @@ def add(parts: Sequence[Quantity]) -> Quantity:
     for part in parts[1:]:
         least = np.fmax(least, part.down)
     # No sum falls by a larger part than the most uncertain of its terms, and a sum of positive terms not to zero.
-    low = np.fmax(1 - ratio(reduce(np.hypot, fall), total, 0.0), np.exp(-TAIL * least))
-    high = np.log1p(ratio(reduce(np.hypot, rise), total, 0.0))
-    return Quantity(log(total), -log(low) / TAIL, high / TAIL)
+    low = np.fmax(1 - ratio(_combined(fall, causes), total, 0.0), np.exp(-TAIL * least))
+    high = np.log1p(ratio(_combined(rise, causes), total, 0.0))
+    return Quantity(log(total), -log(low) / TAIL, high / TAIL, _common(causes))
 
 
 def mix(parts: Sequence[Quantity], weights: Array) -> Quantity:
@@ -160,3 +167,20 @@ def larger(first: Quantity, second: Quantity) -> Quantity:
         np.where(known, down, first.down),
         np.where(known, up, first.up),
     )
+
+
+def _combined(sizes: Sequence[Array], causes: Sequence[str]) -> Array:
+    """Size of the sum of errors of these `sizes`: linear within a cause, in quadrature between causes."""
+    groups: dict[str | int, Array] = {}
+    for at, (size, cause) in enumerate(zip(sizes, causes, strict=True)):
+        key = cause or at
+        groups[key] = groups[key] + size if key in groups else size
+    first, *others = groups.values()
+    for size in others:
+        first = np.hypot(first, size)
+    return first
+
+
+def _common(causes: Sequence[str]) -> str:
+    """The one cause of all, if there is one."""
+    return causes[0] if len(set(causes)) == 1 else ""

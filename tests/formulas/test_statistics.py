@@ -83,11 +83,14 @@ def test_a_cost_of_communication_is_known_as_its_level_is() -> None:
     assert (mean[0, 0], spread[0, 0]) == pytest.approx((gain @ values[0], np.sqrt(variance)), rel=1e-3)
 
 
-def test_independent_errors_add_in_quadrature() -> None:
+def test_independent_errors_add_in_quadrature_and_those_of_one_cause_linearly() -> None:
     parts = [Quantity.even(np.log([2.0]), np.array([0.3])), Quantity.even(np.log([5.0]), np.array([0.4]))]
+    joined = [part.caused_by("cache") for part in parts]
     assert product(parts).deviation == pytest.approx(np.hypot(0.3, 0.4))
+    assert product(joined).deviation == pytest.approx(0.7)
     rises = np.array([2 * np.expm1(0.3 * TAIL), 5 * np.expm1(0.4 * TAIL)])
-    assert add(parts).interval(0.9)[2] == pytest.approx(7 + np.hypot(*rises))
+    for quantities, rise in ((parts, np.hypot(*rises)), (joined, rises.sum())):
+        assert add(quantities).interval(0.9)[2] == pytest.approx(7 + rise)
 
 
 @pytest.mark.parametrize(("rho", "half"), [(0.0, np.hypot(3.0, 4.0)), (1.0, 7.0), (0.5, np.sqrt(0.5 * 49 + 0.5 * 25))])

@@ -15,9 +15,9 @@ SAMPLES = 200_000
 LEVELS = (0.5, 0.9, 0.99)
 
 
-def quantity(*values: float, deviation: float = 0.1) -> Quantity:
+def quantity(*values: float, deviation: float = 0.1, cause: str = "") -> Quantity:
     centre = np.log(np.array(values))
-    return Quantity.even(centre, np.full(centre.shape, deviation))
+    return Quantity.even(centre, np.full(centre.shape, deviation)).caused_by(cause)
 
 
 def draws(part: Quantity, errors: np.ndarray) -> np.ndarray:
@@ -44,6 +44,15 @@ def test_a_product_has_the_interval_of_its_samples(level: float, random: np.rand
     assert found.interval(level)[0] == pytest.approx([10.0, 3e-7])
 
 
+@pytest.mark.parametrize("level", LEVELS)
+def test_errors_of_one_cause_go_together_in_a_product(level: float, random: np.random.Generator) -> None:
+    parts = [quantity(2.0, deviation=0.3, cause="cache"), quantity(4.0, deviation=0.1, cause="cache")]
+    errors = random.normal(size=(SAMPLES, 1))
+    found = product(parts)
+    assert found.deviation == pytest.approx([0.4])
+    assert covered(found, draws(parts[0], errors) * draws(parts[1], errors), level) == pytest.approx([level], abs=0.005)
+
+
 @pytest.mark.parametrize("deviation", [0.02, 0.1, 0.3])
 @pytest.mark.parametrize("count", [2, 10])
 def test_a_sum_of_independent_quantities_covers_its_samples(
@@ -55,6 +64,29 @@ def test_a_sum_of_independent_quantities_covers_its_samples(
     # Medians do not add exactly: what is skewed ends a little higher.
     assert covered(found, samples, 0.9)[0] == pytest.approx(0.9, abs=0.02 + 0.5 * deviation**2 * count)
     assert found.deviation[0] == pytest.approx(np.log(samples).std(), rel=0.05 + deviation**2)
+
+
+@pytest.mark.parametrize("deviation", [0.02, 0.1, 0.3])
+def test_a_sum_of_errors_of_one_cause_is_as_uncertain_as_its_parts(
+    deviation: float, random: np.random.Generator
+) -> None:
+    parts = [quantity(1.0 + at, deviation=deviation, cause="clock") for at in range(10)]
+    errors = random.normal(size=(SAMPLES, 1))
+    found = add(parts)
+    assert found.deviation == pytest.approx([deviation])
+    assert covered(found, np.sum([draws(part, errors) for part in parts], axis=0), 0.9) == pytest.approx(
+        [0.9], abs=5e-3
+    )
+    assert add([found, *parts]).deviation == pytest.approx([deviation])
+
+
+def test_causes_are_independent_of_each_other(random: np.random.Generator) -> None:
+    parts = [quantity(1.0, deviation=0.1, cause=cause) for cause in ("a", "a", "b", "b")]
+    one, other = random.normal(size=(2, SAMPLES, 1))
+    samples = 2 * draws(parts[0], one) + 2 * draws(parts[2], other)
+    assert add(parts).deviation == pytest.approx(np.log(samples).std(axis=0), rel=0.03)
+    assert add(parts).cause == ""
+    assert add(parts[:2]).cause == product(parts[:2]).cause == "a"
 
 
 def test_many_independent_parts_average_out() -> None:
@@ -132,7 +164,7 @@ def test_an_inverse_turns_both_sides_round() -> None:
     value, low, high = part.inverse().interval(0.9)
     assert value == pytest.approx([0.5])
     assert (low, high) == (pytest.approx(0.5 * np.exp(-0.4 * TAIL)), pytest.approx(0.5 * np.exp(0.1 * TAIL)))
-    assert product([part, part.inverse()]).centre == pytest.approx([0.0])
+    assert product([part, part.caused_by("").inverse()]).centre == pytest.approx([0.0])
 
 
 def test_a_bound_holds_for_the_median_and_the_upper_end() -> None:
