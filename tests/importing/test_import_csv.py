@@ -364,4 +364,6 @@ def test_what_differs_between_the_ranks_of_a_run_is_no_parameter(
     path.write_text("\n".join(["ranks,size,kernel,rank,odd,mystery,time", *rows]))
     assert main(["import", "csv", str(path), "-o", str(tmp_path / "a.exp")]) == 0
     assert read(tmp_path / "a.exp").parameters == ("ranks", "size")
-    assert "not read: 'odd', 'mystery' (--metric NAME=COLUMN reads one)" in " ".join(capsys.readouterr().err.split())
+    assert "not read: 'odd', 'mystery' (--metric NAME=COLUMN or --parameter COLUMN reads one)" in " ".join(
+        capsys.readouterr().err.split()
+    )
