@@ -14,6 +14,7 @@ from ranksight.core.units import some_of
 from ranksight.counters.forming import is_event
 from ranksight.counters.names import metric_name
 from ranksight.counters.readers._parameter_columns import chosen, of_runs
+from ranksight.counters.readers._side_by_side import side_by_side
 from ranksight.counters.readers._valued_cells import without_unit
 from ranksight.counters.readers.csv_table import COUNTS, Columns
 
@@ -37,14 +38,15 @@ _SIGNS = re.compile(r"[^a-z0-9]")
 
 
 def by_names(
-    path: Path, columns: Columns, cells: Mapping[str, Sequence[str]], outside: bool = False
+    path: Path, columns: Columns, cells: Mapping[str, Sequence[str]], outside: bool = False, wide: bool = True
 ) -> tuple[Columns, str]:
     """`columns` with what nobody stated, by the names of the table's columns and their `cells`, and a note of it.
 
     The one column that is named as a time is the time, those named as metrics or events are metrics; those named as
     kernel, repetition or rank are these; of other columns of numbers that differ, those that people chose
     (:func:`chosen`) are parameters, unless all come from `outside` the table. Raises InputError, naming the columns,
-    where none or several are named as times.
+    where none or several are named as times: with the command that reads times side by side, where the table's format
+    may have them (`wide`).
     """
     listed = [name for name in cells if name]
     left = [name for name in listed if name not in columns.names()]
@@ -54,7 +56,8 @@ def by_names(
     if not stated:
         if len(times) > 1 or not (times or metrics):
             which = f"several columns may be the time: {some_of(times)}" if times else "no column is named as a time"
-            raise InputError(f"{path}: {which}", _remedy(listed, times))
+            molten = "" if times or not wide else side_by_side(path, columns, cells)
+            raise InputError(f"{path}: {which}", molten or _remedy(listed, times, cells))
         metrics |= {"time": times[0]} if times else {}
     left = [name for name in left if name not in metrics.values()]
     kernel, repetition, rank = (
@@ -74,7 +77,9 @@ def by_names(
     parameters = dict(columns.parameters) or {"ranks" if name == ranks else name: name for name in varied}
     parameters = {} if outside and not columns.parameters else parameters
     if not (parameters or outside):
-        raise InputError(f"{path}: no column of numbers that differ is left for a parameter", _remedy(listed, times))
+        raise InputError(
+            f"{path}: no column of numbers that differ is left for a parameter", _remedy(listed, times, cells)
+        )
     several = "s" if len(parameters) > 1 else ""
     read = [f"parameter{several} {', '.join(parameters)}"] if parameters else []
     read += [f"{name} from {source!r}" for name, source in metrics.items()]
@@ -82,11 +87,8 @@ def by_names(
     read += [f"{role} from {source!r}" for role, source in roles if source is not None]
     found = replace(columns, metrics=metrics, parameters=parameters, kernel=kernel, repetition=repetition, rank=rank)
     unread = [name for name in listed if name not in found.names()]
-    read += (
-        [f"not read: {some_of([repr(name) for name in unread])} (--metric NAME=COLUMN or --parameter COLUMN reads one)"]
-        if unread
-        else []
-    )
+    remedy = "--metric NAME=COLUMN or --parameter COLUMN reads one"
+    read += [f"not read: {some_of([repr(name) for name in unread])} ({remedy})"] if unread else []
     return found, f"{path.name}: by the names of the columns: {'; '.join(read)}"
 
 
@@ -121,8 +123,9 @@ def _numbers(cells: Sequence[str]) -> bool:
     return not parse_numbers(list(cells)[:LOOKED_AT])[1]
 
 
-def _remedy(listed: Sequence[str], times: Sequence[str]) -> str:
+def _remedy(listed: Sequence[str], times: Sequence[str], cells: Mapping[str, Sequence[str]]) -> str:
     """A command's options for these columns."""
     time = times[0] if times else "COLUMN"
-    parameter = next((name for name in listed if name not in times), "ranks")
+    others = [name for name in listed if name not in times]
+    parameter = next((name for name in others if _numbers(cells[name])), "ranks" if others else "COLUMN")
     return f"write --parameter {parameter!r} --metric time={time!r}; its columns: {some_of(listed, 8)}"

@@ -46,16 +46,21 @@ def of_runs(
 
 
 def chosen(
-    cells: Mapping[str, Sequence[str]], sure: Collection[str], time: Sequence[str] | None, decimal: str
+    cells: Mapping[str, Sequence[str]],
+    sure: Collection[str],
+    time: Sequence[str] | None,
+    decimal: str,
+    tied: bool = True,
 ) -> list[str]:
     """The columns that people chose, in the order of the table; others are results.
 
     Those that are `sure` by their names are, or else the first of whole numbers, or the first. A further one is a
     parameter where it varies on its own: its values come again with several values of the others, so that its effect
-    and theirs can be separated (a connected design), or, of whole numbers, it differs by more than
-    repetitions do (:data:`SCATTER`). One that follows from the others is one where it is of whole numbers, as the size
-    is in weak scaling, and no measured quantity: it has no unit of one, is no speedup (the inverse of the `time`), and
-    does not fall while they rise, except as a share of a fixed whole (threads of each rank on the same cores).
+    and theirs can be separated (a connected design), or, of whole numbers, it differs by more than repetitions do
+    (:data:`SCATTER`). One that follows from the others is one where it is of whole numbers, as the size is in weak
+    scaling, and no measured quantity: it has no unit of one, is no speedup (the inverse of the `time`), and does not
+    fall while they rise, except as a share of a fixed whole (threads of each rank on the same cores). Without `tied`,
+    none that follows from the others is one.
     """
     values = {name: parse_numbers(list(cells[name]), decimal)[0] for name in cells}
     whole = [name for name in cells if bool((values[name] % 1 == 0).all())]
@@ -71,7 +76,7 @@ def chosen(
             found = _connected(place, value) or (name in whole and _ratio(place, value) > SCATTER)
         else:
             uneven = len(accepted) == 1 and _falls(values[accepted[0]], value)
-            found = name in whole and not (_measured(name) or uneven or _speedup(value, seconds))
+            found = tied and name in whole and not (_measured(name) or uneven or _speedup(value, seconds))
         accepted += [name] if found else []
     return [name for name in cells if name in accepted]
 
