@@ -91,7 +91,7 @@ def run(args: argparse.Namespace) -> int:
         from ranksight.reports.html.page import write
 
         write(render(found, len(found.points) - 1), args.output, force=args.force)
-    _print(found, slower, args)
+    _print(found, second, slower, args)
     if slower:
         return 3
     row = found.changes.rows.get((WHOLE, found.timer))
@@ -155,7 +155,9 @@ def _apart(subject: Subject, path: Path) -> Subject:
     return replace(subject, name=str(path))
 
 
-def _print(found: Comparison, slower: list[tuple[str, str, int, float]], args: argparse.Namespace) -> None:
+def _print(
+    found: Comparison, after: Subject, slower: list[tuple[str, str, int, float]], args: argparse.Namespace
+) -> None:
     from ranksight.reports.comparisons import COLUMNS, because, blocks, hints, one_sided, origins, rows, scales, to_dict
     from ranksight.reports.pasted import pasted
     from ranksight.reports.terminal import Text, next_step, show
@@ -197,7 +199,7 @@ def _print(found: Comparison, slower: list[tuple[str, str, int, float]], args: a
             what = "" if name == found.timer else f"{name} "
             show(Text(f"{kernel}: {what}{growth:+.3g} % at {place}", 2, 2, "red"))
     if not args.quiet:
-        show("", next_step(_next(found, args)))
+        show("", next_step(_next(found, after, args)))
 
 
 def _is_one(args: argparse.Namespace) -> bool:
@@ -206,14 +208,25 @@ def _is_one(args: argparse.Namespace) -> bool:
     return same and args.before_platform == args.after_platform and not args.rename
 
 
-def _next(found: Comparison, args: argparse.Namespace) -> str:
-    """What to type next: open the page, look farther out, or measure what would narrow the later side."""
+def _next(found: Comparison, after: Subject, args: argparse.Namespace) -> str:
+    """What to type next: open the page, measure what would narrow the later side, or look farther out."""
     if args.output is not None:
         return shell_line("xdg-open", args.output)
     if _is_one(args):
         return shell_line("ranksight", "fit" if args.before.is_dir() else "diagnose", args.before)
     largest = dict(zip(found.parameters, found.points[-1], strict=True))
-    if args.asked:
-        return shell_line("ranksight", "plan", args.after, *options(largest))
+    if args.asked and not found.measured and (line := _plan(after, args.after, largest)):
+        return line
     farther = {name: value * (8 if name == "ranks" else 1) for name, value in largest.items()}
+    if "ranks" not in farther:
+        return shell_line("ranksight", "fit" if args.after.is_dir() else "report", args.after)
     return shell_line("ranksight", "compare", args.before, args.after, *options(farther))
+
+
+def _plan(after: Subject, path: Path, at: dict[str, float]) -> str:
+    """The line that plans runs of the later side; empty where none can be planned."""
+    from ranksight.cli._continuing import experiment_of, plan_line
+    from ranksight.core.experiment import read
+
+    experiment = read(path) if path.is_dir() else experiment_of(after.model, path)
+    return plan_line(after.model, path, {name: [value] for name, value in at.items()}, experiment)
