@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ranksight.campaign.launching import in_shell
 from ranksight.cli._lines import options, shell_line
-from ranksight.core.errors import InputError
+from ranksight.core.errors import InputError, RanksightError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from ranksight.core.experiment import Experiment, Run
     from ranksight.model.fitted_model import Model
 
+FARTHER = (1, 2, 4, 8)
+"""Times as many ranks for which runs are planned, where up to what was asked nothing is left to measure."""
 _NUMBER = re.compile(r"\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
 
 
@@ -41,6 +43,31 @@ def experiment_of(model: Model, path: Path) -> Experiment | None:
         if model.coordinates and set(found.parameters) == set(model.coordinates.given):
             return model.view(found)
     return None
+
+
+def plan_line(model: Model, path: Path, asked: Mapping[str, Sequence[float]], experiment: Experiment | None) -> str:
+    """The line that plans runs for the configurations `asked`; empty where none can be planned.
+
+    Where all runs up to these were made, the next runs are those for more ranks (:data:`FARTHER`), or for larger values
+    of a model without ranks. `path`: what the line names. `experiment`: that the model is of, where it is at hand.
+    """
+    import numpy as np
+
+    from ranksight.analysis.planning.candidates import candidates, cores_of
+    from ranksight.analysis.planning.cost import cost_of
+
+    cores = None if experiment is None else cores_of(experiment)
+    grows = ["ranks"] if "ranks" in asked else list(asked)
+    for factor in FARTHER:
+        there = {name: [x * factor if name in grows else x for x in values] for name, values in asked.items()}
+        try:
+            offered = candidates(model.parameters, model.training, model.combinations(there), held=cores)
+            price = cost_of(model, experiment).of(offered.points, 1).core_hours
+        except RanksightError:
+            continue
+        if np.isfinite(price).any():
+            return shell_line("ranksight", "plan", path, *options(there))
+    return ""
 
 
 def template_of(experiment: Experiment) -> tuple[str, ...] | None:

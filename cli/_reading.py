@@ -212,7 +212,8 @@ def _read_table(columns: Columns, strict: bool, outside: bool, path: Path, reade
     named = columns.metrics and (columns.parameters or outside)
     if not named and not shape.melt and not shape.pivot:
         heads = [name for name in dict.fromkeys(shape.read(path, [], columns.delimiter).header) if name]
-        columns, note = by_names(path, columns, shape.read(path, heads, columns.delimiter).columns, outside)
+        cells = shape.read(path, heads, columns.delimiter).columns
+        columns, note = by_names(path, columns, cells, outside, wide=reader != "markdown")
     if columns.total and not columns.kernel:
         raise UsageError("ranksight import: --total without --kernel", "say which column names the kernels")
     if reader == "markdown":

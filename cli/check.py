@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ranksight.cli import _separated
 from ranksight.cli._document import print_document
-from ranksight.cli._lines import shell_line
+from ranksight.cli._lines import options, shell_line
 from ranksight.core.errors import RanksightError, UsageError
 from ranksight.core.files import check_output, write_output
 
@@ -98,5 +98,8 @@ def _next(result: Result, args: argparse.Namespace) -> str:
     if result.exit_code:
         return shell_line("ranksight", "fit", experiment, *(["--metric", metric] if metric else []))
     if args.junit is None:
-        return shell_line("ranksight", "check", *args.paths, "--junit", "report.xml", "--force")
+        asked = [] if args.baseline is None else ["--baseline", args.baseline]
+        asked += [word for name in args.metric for word in ("--metric", name)]
+        asked += [*(["--upper"] if args.upper else []), *options(args.asked)]
+        return shell_line("ranksight", "check", *args.paths, *asked, "--junit", "report.xml", "--force")
     return shell_line("ranksight", "fit", experiment)

@@ -45,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
             raise UsageError(f"--rename {text[:80]} names no two kernels", "write --rename OLD=NEW")
         names[old] = new
 
-    from ranksight.analysis.comparison.change import UNSURE
+    from ranksight.analysis.comparison.change import CHANGED, UNKNOWN, UNSURE
     from ranksight.analysis.comparison.comparing import compare
     from ranksight.core.experiment import WHOLE
     from ranksight.model.questions import above_zero
@@ -60,20 +60,26 @@ def run(args: argparse.Namespace) -> int:
     points = first.model.combinations(args.asked) if args.asked else None
     if points is not None:
         above_zero(first.model.parameters, first.model.training, points)
-    found = compare(first, second, points, scatter=args.scatter / 100, level=args.level or LEVEL, names=names)
+    limit = {} if args.threshold is None else {"large": args.threshold / 100}
+    found = compare(first, second, points, scatter=args.scatter / 100, level=args.level or LEVEL, names=names, **limit)
     for kernel in args.kernel:
         if not any(each == kernel for each, _ in found.changes.keys):
             raise InputError(f"neither has a kernel {kernel!r}", "the kernels are those of 'ranksight fit'")
     found.gated(args.metric)
-    slower = [] if args.threshold is None else found.grown(args.threshold, args.share / 100, args.metric)
+    slower, unknown = (
+        [] if args.threshold is None else found.grown(args.threshold, args.share / 100, args.metric, verdict)
+        for verdict in (CHANGED, UNKNOWN)
+    )
     if args.output is not None:
         from ranksight.reports.html.comparison import render
         from ranksight.reports.html.page import write
 
         write(render(found, len(found.points) - 1), args.output, force=args.force)
-    _print(found, slower, args)
+    _print(found, second, slower, unknown, args)
     if slower:
         return 3
+    if unknown:
+        return 4
     row = found.changes.rows.get((WHOLE, found.timer))
     if args.threshold is not None and args.metric and found.timer not in args.metric:
         return 0
@@ -135,13 +141,16 @@ def _apart(subject: Subject, path: Path) -> Subject:
     return replace(subject, name=str(path))
 
 
-def _print(found: Comparison, slower: list[tuple[str, str, int, float]], args: argparse.Namespace) -> None:
+Grown = list[tuple[str, str, int, float]]
+
+
+def _print(found: Comparison, after: Subject, slower: Grown, unknown: Grown, args: argparse.Namespace) -> None:
     from ranksight.reports.comparisons import COLUMNS, because, blocks, hints, one_sided, origins, rows, scales, to_dict
     from ranksight.reports.pasted import pasted
     from ranksight.reports.terminal import Text, next_step, show
 
     if args.format == "json":
-        print_document(to_dict(found, slower))
+        print_document(to_dict(found, slower, unknown))
         return
     if args.format == "csv":
         columns, lines = [*found.parameters, *COLUMNS], list[list[object]]()
@@ -158,7 +167,7 @@ def _print(found: Comparison, slower: list[tuple[str, str, int, float]], args: a
         sys.stdout.write(pasted([*origins(found), *pages], args.format))
         return
     where = range(len(found.points)) if args.asked else [len(found.points) - 1]
-    if slower or not args.quiet:
+    if slower or unknown or not args.quiet:
         show(*origins(found))
     if _is_one(args) and not args.quiet:
         show(Text(f"note: before and after are both {args.before}", 0, 2, "yellow"))
@@ -172,12 +181,22 @@ def _print(found: Comparison, slower: list[tuple[str, str, int, float]], args: a
     if args.threshold is not None:
         if not args.quiet:
             show("", f"grew by more than {args.threshold:g} %: {len(slower)}")
-        for kernel, name, at, growth in slower:
-            place = in_words(dict(zip(found.parameters, found.points[at], strict=True)))
-            what = "" if name == found.timer else f"{name} "
-            show(Text(f"{kernel}: {what}{growth:+.3g} % at {place}", 2, 2, "red"))
+        _each(found, slower, "", "red")
+        if unknown and not args.quiet:
+            show(f"may have grown by more than {args.threshold:g} %, insufficient data: {len(unknown)}")
+        _each(found, unknown, "up to ", "yellow")
     if not args.quiet:
-        show("", next_step(_next(found, args)))
+        show("", next_step(_next(found, after, args)))
+
+
+def _each(found: Comparison, grown: Grown, to: str, style: str) -> None:
+    """Print the kernels that grew, or may have, a line each."""
+    from ranksight.reports.terminal import Text, show
+
+    for kernel, name, at, growth in grown:
+        place = in_words(dict(zip(found.parameters, found.points[at], strict=True)))
+        what = "" if name == found.timer else f"{name} "
+        show(Text(f"{kernel}: {what}{to}{growth:+.3g} % at {place}", 2, 2, style))
 
 
 def _is_one(args: argparse.Namespace) -> bool:
@@ -186,14 +205,25 @@ def _is_one(args: argparse.Namespace) -> bool:
     return same and args.before_platform == args.after_platform and not args.rename
 
 
-def _next(found: Comparison, args: argparse.Namespace) -> str:
-    """What to type next: open the page, look farther out, or measure what would narrow the later side."""
+def _next(found: Comparison, after: Subject, args: argparse.Namespace) -> str:
+    """What to type next: open the page, measure what would narrow the later side, or look farther out."""
     if args.output is not None:
         return shell_line("xdg-open", args.output)
     if _is_one(args):
         return shell_line("ranksight", "fit" if args.before.is_dir() else "diagnose", args.before)
     largest = dict(zip(found.parameters, found.points[-1], strict=True))
-    if args.asked:
-        return shell_line("ranksight", "plan", args.after, *options(largest))
+    if args.asked and not found.measured and (line := _plan(after, args.after, largest)):
+        return line
     farther = {name: value * (8 if name == "ranks" else 1) for name, value in largest.items()}
+    if "ranks" not in farther:
+        return shell_line("ranksight", "fit" if args.after.is_dir() else "report", args.after)
     return shell_line("ranksight", "compare", args.before, args.after, *options(farther))
+
+
+def _plan(after: Subject, path: Path, at: dict[str, float]) -> str:
+    """The line that plans runs of the later side; empty where none can be planned."""
+    from ranksight.cli._continuing import experiment_of, plan_line
+    from ranksight.core.experiment import read
+
+    experiment = read(path) if path.is_dir() else experiment_of(after.model, path)
+    return plan_line(after.model, path, {name: [value] for name, value in at.items()}, experiment)

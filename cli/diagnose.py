@@ -134,7 +134,7 @@ def _next(found: Diagnosis, model: Path, placed: tuple[str, ...]) -> str:
     at = options(dict(zip(found.model.parameters, found.target.tolist(), strict=True)))
     names, moved = found.model.parameters, bool(found.model.equation.machine)
     if not moved and "ranks" in names and len(set(found.model.training[:, names.index("ranks")].tolist())) == 1:
-        return shell_line("ranksight", "plan", model, *at)
+        return _plan(found, model, placed)
     if (heavy["verdict"] == "undecided").any():
         ceilings = found.evidence.ceilings
         blind = (heavy["unknown"] > 0.5) | heavy["reason"].str.contains(REST_UNKNOWN, regex=False)
@@ -146,5 +146,15 @@ def _next(found: Diagnosis, model: Path, placed: tuple[str, ...]) -> str:
         ):
             return "ranksight calibrate -o this-node.toml  # on such a node; then fit with --platform this-node.toml"
         if not moved:
-            return shell_line("ranksight", "plan", model, *at)
+            return _plan(found, model, placed)
     return shell_line("ranksight", "predict", model, *at, "--metric", "time", *placed)
+
+
+def _plan(found: Diagnosis, model: Path, placed: tuple[str, ...]) -> str:
+    """The line that plans runs; where none can be planned, the one that predicts."""
+    from ranksight.cli._continuing import experiment_of, plan_line
+
+    target = dict(zip(found.model.parameters, found.target.tolist(), strict=True))
+    asked = {name: [value] for name, value in target.items()}
+    line = plan_line(found.model, model, asked, experiment_of(found.model, model))
+    return line or shell_line("ranksight", "predict", model, *options(target), *placed)

@@ -83,7 +83,7 @@ def run(args: argparse.Namespace) -> int:
             *predictions.evidence(prediction),
             *more,
             *predictions.phase_times(phases, missing),
-            *_next(prediction, args),
+            *_next(prediction, model, args),
         )
     if args.plot is not None:
         _plot(model, args)
@@ -202,11 +202,12 @@ def _terms_alone(model: Model, args: argparse.Namespace) -> int:
     return 0 if rows else 4
 
 
-def _next(prediction: Prediction, args: argparse.Namespace) -> list[Block]:
+def _next(prediction: Prediction, model: Model, args: argparse.Namespace) -> list[Block]:
     """What to type: the runs that would give the answers that are missing, else what bounds the program there.
 
     A report where neither kernels nor ranks are known, as no diagnosis is possible then; nothing where no program runs.
     """
+    from ranksight.cli._continuing import experiment_of, plan_line
     from ranksight.model.uncertainty.forecast import DOMAIN, OK
     from ranksight.reports.terminal import next_step
 
@@ -217,9 +218,9 @@ def _next(prediction: Prediction, args: argparse.Namespace) -> list[Block]:
     verb, asked = "diagnose", args.asked
     if len(missing) and args.on is None:  # plans are of runs on the machine of the model
         columns = dict(zip(answers.parameters, missing.T, strict=True))
-        verb = "plan"
-        asked = {name: [x for x in values if x in columns[name]] for name, values in asked.items() if name in columns}
-    elif "ranks" not in answers.parameters and not answers.kernels.astype(bool).any():
+        wanted = {name: [x for x in values if x in columns[name]] for name, values in asked.items() if name in columns}
+        if line := plan_line(model, args.model, wanted, experiment_of(model, args.model)):
+            return ["", next_step(line)]
+    if "ranks" not in answers.parameters and not answers.kernels.astype(bool).any():
         verb, asked = "report", {name: [max(values)] for name, values in asked.items()}
-    there = _placing.where(args) if verb != "plan" else ()
-    return ["", next_step(shell_line("ranksight", verb, args.model, *options(asked), *there))]
+    return ["", next_step(shell_line("ranksight", verb, args.model, *options(asked), *_placing.where(args)))]

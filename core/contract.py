@@ -33,9 +33,14 @@ def check_values(
     for name, values in columns.items():
         if (at := beyond(values, 0.0 if name in METRICS else -limits.VALUE)) is not None:
             raise InputError(
-                f"{where}: kernel {kernels[at]!r} on rank {ranks[at]:g} has {values[at]:g} of {name}",
+                f"{where}: kernel {kernels[at]!r}{on_rank(ranks[at])} has {values[at]:g} of {name}",
                 "no counter or clock holds this: the file is damaged, or a counter overflowed",
             )
+
+
+def on_rank(rank: float) -> str:
+    """Words for a rank behind what is on it; nothing of values of all ranks together."""
+    return "" if rank == ALL_RANKS else f" on rank {rank:g}"
 
 
 def beyond(values: NDArray[Any], least: float) -> int | None:
@@ -72,7 +77,7 @@ def check_messages(table: pd.DataFrame, where: str, ranks: float) -> None:
         if wrong.any():
             row = table.iloc[int(np.argmax(wrong))]
             raise InputError(
-                f"{where}: messages of kernel {row['kernel']!r} on rank {row['rank']} have {row[name]:g} {name}",
+                f"{where}: messages of kernel {row['kernel']!r}{on_rank(row['rank'])} have {row[name]:g} {name}",
                 "the file is damaged, or the clocks of its ranks differ",
             )
 

@@ -21,8 +21,16 @@ MISSING = frozenset({"", "-", "--", "na", "n/a", "#n/a", "nan", "null", "none", 
 GROUPING = "'\u2019\u00a0\u202f\u2009"
 """Characters that group thousands and nothing else: apostrophes and the blanks that a line is not broken at."""
 _SPACES = str.maketrans("", "", f" _{GROUPING}")
-_PREFIXES = {"n": 1e-9, "u": 1e-6, "\u00b5": 1e-6, "\u03bc": 1e-6, "m": 1e-3, "k": 1e3, "M": 1e6, "G": 1e9}
-_PREFIXES |= {"Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30}
+_PREFIXES = {"n": 1e-9, "u": 1e-6, "\u00b5": 1e-6, "\u03bc": 1e-6, "m": 1e-3, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9}
+_PREFIXES |= {"T": 1e12, "Ti": 2.0**40, "Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30}
+_NAMES = {
+    "s": r"(?i:s|secs?|seconds?)",
+    "B": r"B|(?i:bytes?)",
+    "J": r"J|(?i:joules?|ws|wh)",
+    "W": r"W|(?i:watts?)",
+    "Hz": r"(?i:hz)",
+}
+"""How units are written in names of columns; a watt-hour is 3600 J."""
 LONGER = r"\[\s*mins?\s*\]|[\[(]\s*(?:h|hrs?)\s*[\])]|[\[(_]\s*(?:minutes?|hours?)\s*[\])]?"
 """Minutes and hours at the end of a column's name. ``(min)`` and ``_min`` are a minimum as often, and no unit here."""
 _FORTRAN = re.compile(r"(?<=[\d.])[dD](?=[+-]?\d)")
@@ -102,11 +110,28 @@ def settled_mark(texts: Sequence[str], where: str, whole: Iterable[str] = (), re
 
 def stated_scale(name: str, unit: str) -> float:
     """What values of a column are multiplied with whose name ends in a multiple of `unit`: 1e-3 for ``time [ms]``,
-    ``time (ms)`` and ``time_ms``, where `unit` is ``s``, and 60 for ``time [min]``; 1 where none is stated."""
+    ``time (ms)`` and ``time_ms``, where `unit` is ``s``, 60 for ``time [min]`` and 3.6e6 for ``energy [kWh]``; 1 where
+    none is stated. Raises InputError where the name ends in another unit in square brackets."""
     if unit == "s" and (longer := re.search(rf"(?:{LONGER})$", name, re.IGNORECASE)):
         return 60.0 if "min" in longer[0].lower() else 3600.0
-    found = re.search(rf"[\[(_]\s*({'|'.join(_PREFIXES)}){unit}\s*[\])]?$", name) if unit else None
-    return _PREFIXES[found[1]] if found else 1.0
+    found = _stated(name, unit)
+    if found is not None:
+        return _PREFIXES.get(found["prefix"], 1.0) * (3600.0 if found["unit"].endswith(("h", "H")) else 1.0)
+    other = re.search(r"\[([^\[\]]+)\]$", name) if unit else None
+    if other is not None:
+        raise InputError(f"{other[1]!r} in {name!r} is no known multiple of {unit}", f"give the values in {unit}")
+    return 1.0
+
+
+def states(name: str, unit: str) -> bool:
+    """Whether a column's name ends in `unit` or a multiple of it."""
+    return _stated(name, unit) is not None
+
+
+def _stated(name: str, unit: str) -> re.Match[str] | None:
+    names = _NAMES.get(unit, re.escape(unit))
+    found = rf"[\[(_]\s*(?P<prefix>{'|'.join(_PREFIXES)}|)(?P<unit>{names})\s*[\])]?$"
+    return re.search(found, name) if unit else None
 
 
 def parse_numbers(texts: Sequence[str], decimal: str = ".") -> tuple[Array, list[int]]:

@@ -230,6 +230,7 @@ def checked(run: Run, table: pd.DataFrame) -> pd.DataFrame:
     places = kernel.codes.astype(np.int64) << 32 | (rank.astype(np.int64) + 1)
     if len(pd.unique(places)) < len(places):
         row = table[pd.Series(places).duplicated().to_numpy()].iloc[0]
-        raise InputError(f"counters of run {run.id} hold kernel {row['kernel']!r} on rank {row['rank']} twice")
+        where = f" on rank {row['rank']}" if row["rank"] >= 0 else ""
+        raise InputError(f"counters of run {run.id} hold kernel {row['kernel']!r}{where} twice")
     same = isinstance(table["kernel"].dtype, pd.CategoricalDtype)
     return table if same and table["rank"].dtype == rank.dtype else table.assign(kernel=kernel, rank=rank)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
-from ranksight.analysis.comparison.change import CHANGED, GONE, NAMES, NEW, SAME, UNSURE
+from ranksight.analysis.comparison.change import CHANGED, GONE, NAMES, NEW, SAME, UNKNOWN, UNSURE
 from ranksight.analysis.comparison.comparing import Comparison
 from ranksight.analysis.comparison.explain import SMALL, Cause
 from ranksight.core.experiment import WHOLE
@@ -154,7 +154,7 @@ def _values(comparison: Comparison, measure: str, at: int, kernels: list[str] | 
         what = _percent_or_nothing(ratio) if verdict == CHANGED else what
         span = between(low, high) if 0 < ratio < math.inf else ""
         style = ("red" if ratio > 1 else "green") if verdict == CHANGED else ""
-        note = Cell("insufficient" if verdict == UNSURE else "", "yellow")
+        note = Cell("insufficient" if verdict in (UNSURE, UNKNOWN) else "", "yellow")
         rows.append([_name(kernel), old, new, Cell(what, style), span, note])
         why = because(comparison.causes.get((kernel, at), [])) if measure == comparison.timer else ""
         if why:
@@ -217,12 +217,18 @@ def scales(comparison: Comparison) -> list[Block]:
         text.append(Text(f"{who}: {each.faster_above} is faster above {each.at:.3g} ranks (90 %: {span})", 2, 2))
     for onset in comparison.onsets[:SHOWN]:
         start = "at all scales" if onset.at <= low * 1.01 else f"from {onset.at:.3g} ranks on"
+        end = f"{onset.until:.3g}" if onset.until < high else ""
+        if end:
+            start = f"from {onset.at:.3g} to {end} ranks"
+        beyond = f"; unknown at {in_full(high)}: insufficient data" if onset.unknown else ""
         how = "slower" if onset.part > 0 else "faster"
         part = f"{format_factor(abs(100 * onset.part), 2)} % of the program's time"
         key = (onset.kernel, comparison.timer)
         only = "" if key in comparison.after.rows else ", gone,"
         only = only if key in comparison.before.rows else ", new,"
-        text.append(Text(f"{names[onset.kernel]}{only} matters {start}: {part} {how} at {in_full(high)}", 2, 2))
+        text.append(
+            Text(f"{names[onset.kernel]}{only} matters {start}: {part} {how} at {end or in_full(high)}{beyond}", 2, 2)
+        )
     if len(text) == 1:
         text.append(Text("no kernel's change is 2 % of the program's time and beyond the noise", 2, 2))
     if comparison.unpredicted:
@@ -258,8 +264,19 @@ def rows(comparison: Comparison) -> list[dict[str, Any]]:
     return listed
 
 
-def to_dict(comparison: Comparison, slower: list[tuple[str, str, int, float]]) -> dict[str, Any]:
-    """The comparison as plain data."""
+def _listed(grown: Sequence[tuple[str, str, int, float]]) -> list[dict[str, Any]]:
+    return [
+        {"kernel": None if kernel == WHOLE else kernel, "metric": name, "configuration": k, "percent": growth}
+        for kernel, name, k, growth in grown
+    ]
+
+
+def to_dict(
+    comparison: Comparison,
+    slower: Sequence[tuple[str, str, int, float]],
+    unknown: Sequence[tuple[str, str, int, float]] = (),
+) -> dict[str, Any]:
+    """The comparison as plain data; `slower` and `unknown`: what grew, or may have, by more than a threshold."""
     return {
         "schema_version": 1,
         "before": comparison.before.name,
@@ -289,13 +306,18 @@ def to_dict(comparison: Comparison, slower: list[tuple[str, str, int, float]]) -
             for each in comparison.crossovers
         ],
         "matters": [
-            {"kernel": each.kernel, "from_ranks": each.at, "part_of_program": each.part} for each in comparison.onsets
+            {
+                "kernel": each.kernel,
+                "from_ranks": each.at,
+                "to_ranks": each.until,
+                "part_of_program": each.part,
+                "unknown_beyond": each.unknown,
+            }
+            for each in comparison.onsets
         ],
         "perhaps_renamed": [{"before": old, "after": new} for old, new in comparison.renamed],
-        "slower_than_threshold": [
-            {"kernel": None if kernel == WHOLE else kernel, "metric": name, "configuration": k, "percent": growth}
-            for kernel, name, k, growth in slower
-        ],
+        "slower_than_threshold": _listed(slower),
+        "unknown_at_threshold": _listed(unknown),
     }
 
 

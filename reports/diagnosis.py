@@ -246,7 +246,7 @@ def _exchanges(found: Diagnosis, most: int) -> list[Block]:
     fitted = found.fitted_costs()
     rows = [[row["operation"], row["formula"]] for row in fitted[fitted["formula"] != ""].head(most).to_dict("records")]
     if rows:
-        text.append(Table(["operation:name", "one call, s at P ranks and s bytes:text"], rows, 2))
+        text.append(Table(["operation:name", "seconds of a call, P ranks, n bytes:text"], rows, 2))
     return [Text("communication as measured", style="bold"), *text, ""] if text else []
 
 

@@ -14,6 +14,9 @@ from ranksight.reports.terminal import Block, Table, Text
 if TYPE_CHECKING:
     from ranksight.analysis.comparison.machines import Offer
 
+ENERGY = 5
+"""Place of the energy among the columns of :func:`_heads`."""
+
 
 def _heads(found: Sequence[Offer]) -> list[str]:
     """Heads of the columns of :func:`_cells`."""
@@ -30,12 +33,14 @@ def blocks(found: Sequence[Offer]) -> list[Block]:
         mine = [each for each in found if tuple(each.configuration.values()) == place]
         title = in_words({name: whole(value) for name, value in mine[0].configuration.items()})
         name, *numbers, verdicts = _heads(found)
-        columns = [f"{name}:word", *numbers, f"{verdicts}:text"]
-        shown += [
-            *([""] if shown else []),
-            f"{title}: the job on {counted(len(mine), 'machine')}",
-            Table(columns, _cells(mine), 2),
-        ]
+        heads, cells = [f"{name}:word", *numbers, f"{verdicts}:text"], _cells(mine)
+        # Energy with its interval, cost and verdicts are a table of their own: a line has 80 columns.
+        second = [0, *range(ENERGY, len(heads))]
+        parts = [[*range(ENERGY)], second] if any(any(row[ENERGY:]) for row in cells) else [[*range(ENERGY)]]
+        shown += [*([""] if shown else []), f"{title}: the job on {counted(len(mine), 'machine')}"]
+        for part in parts:
+            shown += [] if part is parts[0] else [""]
+            shown.append(Table([heads[at] for at in part], [[row[at] for at in part] for row in cells], 2))
         shown += [Text(text, 2) for text in _insufficient(mine)]
     shown += [Text(text, 0) for text in _energies(found)]
     shown += [Text(text, 0) for text in _assumed(found)]

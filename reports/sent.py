@@ -44,7 +44,7 @@ def blocks_of_sent(table: pd.DataFrame, parameters: tuple[str, ...], level: floa
             blocks.append(Text(f"{len(part) - len(listed)} more; --format csv lists all", 2))
         blocks.append("")
     grown = table[table["verdict"] == "grows"]
-    named = ", ".join(dict.fromkeys(f"{row['kernel']} {row['operation']}" for row in grown.to_dict("records")))
+    named = ", ".join(dict.fromkeys(f"{row['kernel']} {row['operation']}".strip() for row in grown.to_dict("records")))
     blocks.append(
         f"grows faster than log(ranks): {named}" if named else "No operation is known to grow faster than log(ranks)."
     )

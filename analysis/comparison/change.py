@@ -19,9 +19,12 @@ from ranksight.core.arrays import Array, Index, Mask
 from ranksight.core.experiment import WHOLE
 from ranksight.core.records import dataclass
 
-SAME, CHANGED, UNSURE, NEW, GONE = range(5)
-"""Within the noise; more than that; insufficient data on a side; only after; only before."""
-NAMES = ("same", "changed", "insufficient", "new", "gone")
+SAME, CHANGED, UNSURE, NEW, GONE, UNKNOWN = range(6)
+"""Within the noise; more than that; insufficient data on a side; only after; only before; between predictions, an
+interval that holds no change and a large one."""
+NAMES = ("same", "changed", "insufficient", "new", "gone", "unknown")
+LARGE = 0.1
+"""Relative change that two predictions have to exclude to be the same, where no other is asked for."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +37,7 @@ class Changes:
     ratio: Array  # (s, k): after over before with its interval; NaN where one is missing
     lower: Array  # (s, k)
     upper: Array  # (s, k)
-    verdict: Index  # (s, k): one of :data:`SAME`, :data:`CHANGED`, :data:`UNSURE`, :data:`NEW`, :data:`GONE`
+    verdict: Index  # (s, k): index of one of :data:`NAMES`
     level: float
 
     @property
@@ -43,8 +46,11 @@ class Changes:
         return {key: at for at, key in enumerate(self.keys)}
 
 
-def changes(before: Side, after: Side, level: float = 0.95) -> Changes:
-    """What changed between two sides over the same configurations."""
+def changes(before: Side, after: Side, level: float = 0.95, large: float | None = None) -> Changes:
+    """What changed between two sides over the same configurations.
+
+    `large`: relative change that the interval has to exclude where none is found; without it none has to.
+    """
     keys = tuple(dict.fromkeys([*before.rows, *after.rows]))
     value, error, freedom, sound, present = (
         [_aligned(side, keys, which, fill) for side in (before, after)]
@@ -80,6 +86,9 @@ def changes(before: Side, after: Side, level: float = 0.95) -> Changes:
     verdict = np.where(one_zero, CHANGED, verdict)
     with np.errstate(all="ignore"):
         low, high = ratio * np.exp(-reach * spread), ratio * np.exp(reach * spread)
+        if large is not None:
+            wide = (high > 1 + large) | (low < 1 / (1 + large))
+            verdict = np.where((verdict == SAME) & (middle != 0) & wide, UNKNOWN, verdict)
     return Changes(keys, value[0], value[1], ratio, low, high, verdict.astype(np.intp), level)
 
 

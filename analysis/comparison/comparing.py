@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from ranksight.analysis.comparison.change import CHANGED, Changes, changes
+from ranksight.analysis.comparison.change import CHANGED, LARGE, UNKNOWN, Changes, changes
 from ranksight.analysis.comparison.crossover import Crossover, Onset, axis, crossovers, onsets
+from ranksight.analysis.comparison.differing import differences
 from ranksight.analysis.comparison.explain import Cause, explain
 from ranksight.analysis.comparison.sides import (
     Side,
@@ -23,7 +23,7 @@ from ranksight.analysis.comparison.sides import (
     same_kernels,
     time_metric,
 )
-from ranksight.core.arrays import Array
+from ranksight.core.arrays import Array, Mask
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE, Run
 from ranksight.core.metrics import metric
@@ -32,8 +32,6 @@ from ranksight.model.application.breakdown import Terms
 from ranksight.model.fitted_model import Model
 from ranksight.model.series.reducing import Series
 
-PLACED = ("host", "SLURM_", "PBS_", "LSB_")
-"""Prefixes of environment entries that name the place or the job of a run, not the machine."""
 SCATTER = 0.03
 """Relative standard deviation of times between jobs on like nodes, which repetitions within one do not show."""
 
@@ -71,7 +69,7 @@ class Comparison:
     renamed: tuple[tuple[str, str], ...] = ()
     """Kernels that seem to be one under two names (:func:`ranksight.analysis.comparison.sides.same_kernels`)."""
     work: str = ""  # the count by which kernels are compared where most of them have no time on both sides; else empty
-    differences: tuple[str, ...] = ()  # how the runs of the two differ (:func:`differences`)
+    differences: tuple[str, ...] = ()  # how the runs of the two differ
 
     @property
     def one_sided(self) -> tuple[tuple[list[str], list[str]], tuple[list[str], list[str]]]:
@@ -83,10 +81,17 @@ class Comparison:
         )
         return (first[0], first[1]), (second[0], second[1])
 
-    def slower(self, percent: float, least: float = 0.01) -> list[tuple[str, int, float]]:
+    def _beyond(self, row: int, percent: float, verdict: int) -> tuple[Array, Mask]:
+        """Growth (k,) of a series in percent, and where its verdict is `verdict` and the growth above `percent`; of
+        unknown changes it is the largest in their interval."""
+        with np.errstate(all="ignore"):
+            growth = 100 * ((self.changes.upper if verdict == UNKNOWN else self.changes.ratio)[row] - 1)
+            return growth, (self.changes.verdict[row] == verdict) & (growth > percent)
+
+    def slower(self, percent: float, least: float = 0.01, verdict: int = CHANGED) -> list[tuple[str, int, float]]:
         """Kernels whose time grew by more than `percent`, beyond the noise: kernel, configuration, growth in percent.
 
-        `least`: share of the program's time that a kernel must have on one side.
+        `least`: share of the program's time that a kernel must have on one side. `verdict`: as of :meth:`grown`.
         """
         slower = []
         whole = np.fmax(self.before.of(WHOLE, self.timer), self.after.of(WHOLE, self.timer))
@@ -94,11 +99,9 @@ class Comparison:
             if name != self.timer:
                 continue
             with np.errstate(all="ignore"):
-                growth = 100 * (self.changes.ratio[row] - 1)
                 share = np.fmax(self.changes.before[row], self.changes.after[row]) / whole
-            heavy = ~(share < least)
-            hit = (self.changes.verdict[row] == CHANGED) & (growth > percent) & heavy
-            slower += [(kernel, int(k), float(growth[k])) for k in np.flatnonzero(hit)]
+            growth, hit = self._beyond(row, percent, verdict)
+            slower += [(kernel, int(k), float(growth[k])) for k in np.flatnonzero(hit & ~(share < least))]
         return sorted(slower, key=lambda each: -each[2])
 
     def gated(self, metrics: Sequence[str] = ()) -> tuple[str, ...]:
@@ -116,18 +119,18 @@ class Comparison:
         return tuple(metrics) or tuple(name for name in shared if name == self.timer or is_work(name))
 
     def grown(
-        self, percent: float, least: float = 0.01, metrics: Sequence[str] = ()
+        self, percent: float, least: float = 0.01, metrics: Sequence[str] = (), verdict: int = CHANGED
     ) -> list[tuple[str, str, int, float]]:
         """Kernels of which a metric grew by more than `percent`, beyond the noise: kernel, metric, configuration,
         growth in percent; the largest first.
 
         `least`: share of the program's time, and of all kernels' counts, that a kernel must have on one side.
-        `metrics`: as of :meth:`gated`.
+        `metrics`: as of :meth:`gated`. `verdict`: of unknown changes (:data:`UNKNOWN`) it is those that may have grown.
         """
         gated = self.gated(metrics)
         grown = [
             (kernel, self.timer, k, growth)
-            for kernel, k, growth in (self.slower(percent, least) if self.timer in gated else ())
+            for kernel, k, growth in (self.slower(percent, least, verdict) if self.timer in gated else ())
         ]
         rows = self.changes.rows
         whole = np.fmax(self.before.of(WHOLE, self.timer), self.after.of(WHOLE, self.timer))
@@ -137,13 +140,12 @@ class Comparison:
             for kernel, row in ((kernel, row) for (kernel, other), row in rows.items() if other == name):
                 timed = rows.get((kernel, self.timer))
                 with np.errstate(all="ignore"):
-                    growth = 100 * (self.changes.ratio[row] - 1)
                     part = np.fmax(self.changes.before[row] / sums[0], self.changes.after[row] / sums[1])
                     if timed is not None:
                         share = np.fmax(self.changes.before[timed], self.changes.after[timed]) / whole
                         part = np.where(share < least, 0.0, part)
-                hit = (self.changes.verdict[row] == CHANGED) & (growth > percent) & ~(part < least)
-                grown += [(kernel, name, int(k), float(growth[k])) for k in np.flatnonzero(hit)]
+                growth, hit = self._beyond(row, percent, verdict)
+                grown += [(kernel, name, int(k), float(growth[k])) for k in np.flatnonzero(hit & ~(part < least))]
         return sorted(grown, key=lambda each: (each[1] != self.timer, -each[3]))
 
 
@@ -168,6 +170,7 @@ def compare(
     scatter: float = SCATTER,
     level: float = 0.95,
     names: Mapping[str, str] | None = None,
+    large: float = LARGE,
 ) -> Comparison:
     """Compare two subjects.
 
@@ -176,7 +179,7 @@ def compare(
     `points` (k, m): where they are compared; without, at the configurations that both were measured at. `scatter`:
     relative standard deviation of measured times between jobs. `level`: probability of intervals; ``1 - level`` is the
     accepted share of false ones among the changes reported. `names`: what kernels of the first are called in the
-    second, where it is not the same.
+    second, where it is not the same. `large`: relative change that predictions have to exclude to be the same.
     """
     _check_parameters(before, after)
     common = common_points(before.model.training, after.model.training)
@@ -194,7 +197,7 @@ def compare(
         raise InputError(
             f"{before.name} and {after.name} have no metric of a kernel in common", "compare like with like"
         )
-    changed = changes(sides[0], sides[1], level)
+    changed = changes(sides[0], sides[1], level, None if measured else large)
     ours, theirs = (each.model.breakdown(chosen).terms for each in (before, after))
     if ours is not None:
         ours = replace(ours, kernels=tuple(names.get(kernel, kernel) for kernel in ours.kernels))
@@ -287,7 +290,7 @@ def _scales(
         return nothing
     at = before.model.parameters.index("ranks")
     low = max(before.model.training[:, at].min(), after.model.training[:, at].min())
-    most = max(before.model.training[:, at].max(), after.model.training[:, at].max())
+    most, seen = (which(side.model.training[:, at].max() for side in (before, after)) for which in (max, min))
     high = float(max(points[:, at].max(), most))
     if not high > low > 0:
         return nothing
@@ -304,46 +307,7 @@ def _scales(
     }
     return {
         "crossovers": crossovers(old, new, timer, values),
-        "onsets": onsets(old, new, timer, values),
+        "onsets": onsets(old, new, timer, values, float(seen)),
         "ranks": (float(low), high),
         "unpredicted": len(unpredicted),
     }
-
-
-def differences(before: Sequence[Run], after: Sequence[Run]) -> tuple[str, ...]:
-    """What differs between the runs of two experiments, in sentences; empty where all that is known is the same.
-
-    Commands are compared at configurations that both have. Of the environment (processor, system, compiler, variables
-    such as ``OMP_NUM_THREADS``) what both know is compared.
-    """
-    lines = []
-    if different := _commands(before, after):
-        lines.append("the commands differ: " + " and ".join(map(repr, different)))
-    collectors = [sorted({run.collector for run in runs if run.collector}) for runs in (before, after)]
-    if collectors[0] != collectors[1] and all(collectors):
-        lines.append(f"the collectors differ: {' and '.join(', '.join(names) for names in collectors)}")
-    names = {name for run in before for name in run.environment} & {name for run in after for name in run.environment}
-    for name in sorted(names):
-        if name.startswith(PLACED):
-            continue
-        values = [
-            sorted({run.environment[name] for run in runs if name in run.environment}) for runs in (before, after)
-        ]
-        if values[0] != values[1]:
-            lines.append(f"{name} differs: {' and '.join(', '.join(each) for each in values)}")
-    return tuple(lines)
-
-
-def _commands(before: Sequence[Run], after: Sequence[Run]) -> tuple[str, str] | None:
-    """The commands of the first configuration at which the two have none in common; None where there is none."""
-    each = []
-    for runs in (before, after):
-        ranks_of: dict[tuple[tuple[str, float], ...], list[str]] = {}
-        for run in runs:
-            if run.command:
-                ranks_of.setdefault(tuple(sorted(run.configuration.items())), []).append(shlex.join(run.command))
-        each.append(ranks_of)
-    for place in sorted(each[0].keys() & each[1].keys()):
-        if not set(each[0][place]) & set(each[1][place]):
-            return each[0][place][0], each[1][place][0]
-    return None

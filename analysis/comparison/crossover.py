@@ -32,13 +32,16 @@ class Crossover:
 class Onset:
     """From which scale on a kernel's change matters.
 
-    `at`: ranks from which on it is :data:`WEIGHS` of the program's time, and more than noise. `part`: what it is of the
-    program's time at the largest scale asked, positive when slower.
+    `at`: ranks from which on it is :data:`WEIGHS` of the program's time, and more than noise. `until`: ranks to which
+    it is, those of the largest scale asked where it is to the end. `part`: what it is of the program's time there,
+    positive when slower. `unknown`: whether it is within the noise of the predictions at the largest scale.
     """
 
     kernel: str
     at: float
     part: float
+    until: float
+    unknown: bool = False
 
 
 def axis(low: float, high: float) -> Array:
@@ -72,9 +75,12 @@ def crossovers(before: Side, after: Side, timer: str, values: Array) -> list[Cro
     return sorted(crossings, key=lambda each: (each.kernel != WHOLE, each.at))
 
 
-def onsets(before: Side, after: Side, timer: str, values: Array) -> list[Onset]:
-    """From where on each kernel's change matters, the heaviest at the largest scale first; a kernel of one side only is
-    a change of all of its time."""
+def onsets(before: Side, after: Side, timer: str, values: Array, seen: float) -> list[Onset]:
+    """From where on each kernel's change matters, the heaviest first; a kernel of one side only is a change of all of
+    its time.
+
+    `seen`: the largest of `values` (k,) that was measured. What matters there is kept where it does not to the end.
+    """
     whole = before.of(WHOLE, timer)
     changed = [
         (kernel, after.of(kernel, timer) - before.of(kernel, timer), np.abs(ratio) > TAIL * error)
@@ -83,15 +89,19 @@ def onsets(before: Side, after: Side, timer: str, values: Array) -> list[Onset]:
     ]
     changed += [(kernel, seconds, TAIL * error < 1) for kernel, seconds, error in _one_sided(before, after, timer)]
     begun = []
+    last = max(int(np.searchsorted(values, seen, side="right")) - 1, 0)
     for kernel, seconds, sure in changed:
         with np.errstate(all="ignore"):
             part = seconds / whole
         weighs = np.isfinite(part) & (np.abs(part) >= WEIGHS) & sure
-        if not weighs[-1]:
+        end = len(values) - 1 if weighs[-1] else last
+        if not weighs[end]:
             continue
         off = np.flatnonzero(~weighs)
-        first = 0 if not len(off) else int(off[-1]) + 1
-        begun.append(Onset(kernel, float(values[first]), float(part[-1])))
+        first = int(off[off < end].max(initial=-1)) + 1
+        end = int(off[off > end].min(initial=len(values))) - 1
+        unknown = end < len(values) - 1 and not sure[-1]
+        begun.append(Onset(kernel, float(values[first]), float(part[end]), float(values[end]), unknown))
     return sorted(begun, key=lambda each: -abs(each.part))
 
 

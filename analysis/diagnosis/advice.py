@@ -20,6 +20,8 @@ DOUBLED = 2.0
 """Memory of a rank at the end of a line over that at the most ranks measured from which it is named."""
 HEAVY = 0.01
 """Part of the program's time that advice must save."""
+NOTHING = 0.005
+"""Part of the program's time that is 0 % in words: growth that costs no more is no trouble yet."""
 UNDIVIDED = 0.05
 """Part of the program's time from which work that more ranks do not shorten is named."""
 Row = tuple[str, str, float, str]
@@ -72,6 +74,8 @@ def growing(scaling: pd.DataFrame, ranks: int) -> list[Row]:
     rows = []
     for row in scaling[scaling["named"]].to_dict("records"):
         gain = row["share"] * (1 - min(row["allowed"] / row["growth"], 1.0))
+        if gain < NOTHING:
+            continue
         text = f"grows with the ranks from {row['at']:.0f} on: {times_as_long(row)} at {ranks}"
         rows.append(("growth", str(row["kernel"]), gain, text))
     return rows

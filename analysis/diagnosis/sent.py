@@ -13,6 +13,7 @@ import numpy as np
 
 from ranksight.core.arrays import Array, ratio
 from ranksight.core.errors import InputError
+from ranksight.core.experiment import WHOLE
 from ranksight.model.structure.stated import BETWEEN, BYTES, MESSAGES
 from ranksight.model.uncertainty.forecast import OK
 
@@ -43,26 +44,29 @@ SLACK = 1.05
 
 
 def sent_only(model: Model) -> bool:
-    """Whether a model has no kernel's time and knows messages."""
-    return "time" not in model.fitted.metrics and bool(model.equation.communication)
+    """Whether a model has no kernel's time and knows messages: of operations, or as counts of kernels over ranks."""
+    if "time" in model.fitted.metrics:
+        return False
+    counted = "ranks" in model.parameters and not {BYTES, MESSAGES}.isdisjoint(model.fitted.metrics)
+    return counted or bool(model.equation.communication)
 
 
 def sent_table(model: Model, points: Array, level: float = 0.9) -> pd.DataFrame:
     """Messages and bytes of every operation at `points` (k, m), the largest share first: the parameters and
-    :data:`COLUMNS`.
+    :data:`COLUMNS`. Of counts of kernels, whose operations are not known, those are empty.
 
     Raises InputError when the model knows no messages.
     """
     import pandas as pd
 
-    sent = model.equation.communication
-    if sent is None:
+    if not sent_only(model):
         raise InputError("the model knows no messages", "trace the program: ranksight measure --collector pmpi")
+    sent = model.equation.communication
+    functions = sent.functions if sent else model.functions
     at = model.parameters.index("ranks")
     most = float(model.training[:, at].max())
     base = points.copy()
     base[:, at] = np.minimum(base[:, at], most)
-    functions = sent.functions
     asked, before = functions.predict(points).at(level), functions.predict(base).at(level)
     with np.errstate(divide="ignore"):
         steps = (1 + np.log2(points[:, at])) / (1 + np.log2(base[:, at]))
@@ -72,10 +76,13 @@ def sent_table(model: Model, points: Array, level: float = 0.9) -> pd.DataFrame:
     )
     rows = []
     for metric in (BYTES, MESSAGES):
-        index = [functions.rows[name, metric] for name in sent.names]
+        names = list(sent.names) if sent else [kernel for kernel, name in functions.rows if name == metric]
+        if len(names) > 1:
+            names = [name for name in names if name != WHOLE]  # its messages are those of the kernels
+        index = [functions.rows[name, metric] for name in names]
         total = np.nansum(asked.value[index], axis=0)
-        for name, row in zip(sent.names, index, strict=True):
-            kernel, _, operation = name.rpartition(BETWEEN)
+        for name, row in zip(names, index, strict=True):
+            kernel, _, operation = name.rpartition(BETWEEN) if sent else (name, "", "")
             for k, point in enumerate(points.tolist()):
                 decided = asked.status[row, k] == OK
                 verdict = "undecided"

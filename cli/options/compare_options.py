@@ -17,7 +17,8 @@ With --on one model is asked for several machines: time, nodes and node-hours of
 
 With --threshold the exit code is 3 when the time of a kernel or of the program, or a count that follows from the
 program alone (instructions, messages), grew by more, beyond the noise; --metric names the metrics that count. Otherwise
-it is 4 when the data are insufficient to compare the program's time.
+it is 4 when the data are insufficient to compare the program's time, or when predictions leave open whether something
+grew by more (unknown).
 """
 
 from ranksight.cli.options import grouped, of_ranks

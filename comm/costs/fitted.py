@@ -26,9 +26,9 @@ class FittedCost:
 
     @property
     def formula(self) -> str:
-        """The form with its coefficients, in seconds and bytes."""
+        """The form with its coefficients, seconds of P ranks and n bytes: s, which the papers write, is the second."""
         terms = [
-            f"{value:.4g}" + ("" if name == "1" else f" {name}")
+            f"{value:.4g}" + ("" if name == "1" else f" {'n' if name == 's' else name}")
             for name, value in zip(self.names, self.coefficients, strict=True)
             if value > 0
         ]

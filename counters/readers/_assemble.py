@@ -13,7 +13,7 @@ from pandas.api.extensions import ExtensionArray
 
 from ranksight.core import limits
 from ranksight.core.arrays import Array, Ints
-from ranksight.core.contract import check_values
+from ranksight.core.contract import check_values, on_rank
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import ALL_RANKS, WHOLE
 from ranksight.core.metrics import METRICS, metric
@@ -116,7 +116,7 @@ def build(
     table = pd.DataFrame({"kernel": names, "rank": owners.astype(np.int32), **translated.columns})
     if not distinct and (twice := table.duplicated(["kernel", "rank"])).any():
         row = table[twice].iloc[0]
-        raise InputError(f"{path} gives kernel {row['kernel']!r} on rank {row['rank']} twice", "give one run a file")
+        raise InputError(f"{path} gives kernel {row['kernel']!r}{on_rank(row['rank'])} twice", "give one run a file")
     if configuration is None:
         present = checked_ranks(np.unique(owners).tolist(), str(path))
         configuration = {"ranks": float(len(present))} if present else {}
@@ -153,7 +153,7 @@ def _countable(
         place = "" if kernels[at] == WHOLE else f" of {kernels[at]}"
         more = f"; {counted(int(wrong.sum()), 'value')} left out" if wrong.sum() > 1 else ""
         value = "below zero" if values[at] == -np.inf else f"{values[at]:g}"
-        notes.append(f"{name} is {value} on rank {ranks[at]}{place}, which no counter holds, and is left out{more}")
+        notes.append(f"{name} is {value}{on_rank(ranks[at])}{place}, which no counter holds, and is left out{more}")
     return kept, notes
 
 

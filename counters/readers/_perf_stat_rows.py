@@ -44,8 +44,10 @@ FEWEST = 4
 _SECONDS = re.compile(r"\d{1,12}[.,]\d{6,9}")
 _VALUE = re.compile(r"\d{1,25}(?:[.,]\d{1,20})?(?:[eE][+-]?\d{1,3})?")
 _SHARE = re.compile(r"\d{1,6}[.,]\d{1,6}")
-_PARTED = re.compile(r"(?<!\d)\d{1,25}(?:,\d{1,20})?,[^,]{0,20},[^,]{2,200},\d{1,20},\d{1,3},\d\d(?:,|$)")
-"""A row of the ``-x,`` form whose share of the time a decimal comma has parted."""
+_PARTED = re.compile(
+    r"(?<!\d)\d{1,25}(?:,\d{1,20})?,[^,]{0,20},(?=[^,a-zA-Z]{0,200}[a-zA-Z])[^,]{2,200},\d{1,20},\d{1,3},\d\d(?:,|$)"
+)
+"""A row of the ``-x,`` form, its event with a letter, whose share of the time a decimal comma has parted."""
 _JSON_COMMA = re.compile(r"(:\s*-?\d+),(\d+\s*[,}])")
 """A number of JSON with a decimal comma, which is nothing else there: after the comma a name would follow."""
 _OLD_UNIT = re.compile(r"^(?P<event>.*?) \((?P<unit>msec|Joules|MB)\)$")

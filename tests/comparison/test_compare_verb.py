@@ -232,3 +232,42 @@ def test_no_configuration_in_common_is_said_before_anything_is_fitted(
     monkeypatch.setattr("ranksight.model.fit.assemble", None)
     assert main(["compare", str(place / "old.exp"), str(far.path)]) == 1
     assert "old and far have no configuration in common; say where" in capsys.readouterr().err
+
+
+def _program(folder: Path, name: str, seconds: float, seed: int) -> str:
+    generator = np.random.default_rng(seed)
+    rows = ["ranks,kernel,rep,time"]
+    for ranks in (1, 2, 4, 8, 16):
+        for repetition in range(3):
+            solve, io = (t * generator.normal(1, 0.02) for t in (seconds / ranks, 3.0))
+            rows += [f"{ranks},solve,{repetition},{solve}", f"{ranks},io,{repetition},{io}"]
+    (folder / f"{name}.csv").write_text("\n".join(rows))
+    assert main(["import", str(folder / f"{name}.csv"), "-o", str(folder / f"{name}.exp"), "--quiet"]) == 0
+    return str(folder / f"{name}.exp")
+
+
+def test_what_predictions_leave_open_is_unknown_and_no_pass(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A kernel 20 % slower at all scales measured: far out nobody knows it to be the same."""
+    before, after = (_program(tmp_path, name, t, seed) for name, t, seed in (("before", 80, 1), ("after", 96, 2)))
+    capsys.readouterr()
+    assert main(["compare", before, after, "--ranks", "256", "--threshold", "5"]) == 4
+    text = " ".join(capsys.readouterr().out.split())
+    assert re.search(r"solve \S+ \S+ \S+ \S+ unknown -", text)
+    assert "solve matters from 1 to" in text
+    assert "unknown at 256: insufficient data" in text
+    assert "may have grown by more than 5 %, insufficient data: 3" in text
+    assert main(["compare", before, after, "--ranks", "256", "--threshold", "900"]) == 0
+    assert main(["compare", before, after, "--threshold", "5"]) == 3
+    capsys.readouterr()
+    assert main(["compare", before, after, "--ranks", "256", "--threshold", "5", "--format", "json"]) == 4
+    content = json.loads(capsys.readouterr().out)
+    assert {row["verdict"] for row in content["changes"]} == {"unknown"}
+    assert {each["kernel"] for each in content["unknown_at_threshold"]} == {None, "solve", "io"}
+    (matters,) = content["matters"]
+    assert matters["to_ranks"] >= 16
+    assert matters["unknown_beyond"]
+
+
+def test_a_model_compared_with_itself_is_the_same(place: Path) -> None:
+    model = str(place / "old.exp.model.json")
+    assert main(["compare", model, model, "--ranks", "32", "--threshold", "1", "--quiet"]) == 0

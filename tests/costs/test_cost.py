@@ -140,7 +140,7 @@ def test_fitted_forms_recover_their_coefficients_and_errors() -> None:
     scatter = [fit_collective(p, s, exact + rng.normal(0, 1e-6, 30)) for _ in range(300)]
     spread = np.std([fit.coefficients[0] for fit in scatter])
     assert np.median([fit.errors[0] for fit in scatter]) == pytest.approx(spread, rel=0.2)
-    assert fit_point_to_point([0.0, 1e3, 1e6], [1e-6, 2e-6, 1.001e-3]).formula == "t = 1e-09 s + 1e-06"
+    assert fit_point_to_point([0.0, 1e3, 1e6], [1e-6, 2e-6, 1.001e-3]).formula == "t = 1e-09 n + 1e-06"
 
 
 def test_fitted_coefficients_are_never_negative() -> None:

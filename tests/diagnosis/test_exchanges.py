@@ -47,7 +47,7 @@ def test_the_form_of_a_collective_is_found_from_ranks_that_wait_for_nobody(tmp_p
     table = fitted_table(observe_exchanges(write(tmp_path / "e")))
     (row,) = table.to_dict("records")
     assert row["operation"] == "Allreduce"
-    assert row["formula"] == "t = 1e-06 log2 P + 2e-09 s + 3e-06"
+    assert row["formula"] == "t = 1e-06 log2 P + 2e-09 n + 3e-06"
     assert row["scatter"] == pytest.approx(0, abs=1e-12)
     assert row["points"] == len(RANKS) * len(SIZES)
 

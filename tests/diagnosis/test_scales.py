@@ -234,6 +234,14 @@ def test_what_a_logarithm_would_leave_is_not_saved(evidence: Make) -> None:
     assert saves == pytest.approx(10.24 / 11.24 * (1 - 10 / 512), rel=0.01)
 
 
+def test_growth_that_costs_nothing_is_no_trouble(evidence: Make) -> None:
+    """0 % of the time is not listed among troubles, however many times as long it is."""
+    line = evidence({"halo": over(lambda p: 1e-2 * p), "steady": over(lambda p: 1 + 0 * p)}, RANKS)
+    table = scaling.table(line, strong=False)
+    assert [row[1] for row in advice.growing(table, 1024)] == ["halo"]
+    assert not advice.growing(table.assign(share=0.004), 1024)
+
+
 def test_efficiencies_multiply(evidence: Make) -> None:
     line = evidence(
         {"work": over(lambda p: 8 / p * 1.25 ** (np.log2(p) > 0))},

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import shlex
 from pathlib import Path
 
 import numpy as np
@@ -57,3 +59,22 @@ def test_the_verb_shows_it(traced: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert main(["diagnose", str(traced), "--kernel", "norm", "--format", "csv"]) == 0
     assert "table" not in capsys.readouterr().out
     assert main(["diagnose", str(traced), "--kernel", "nothing"]) == 1
+
+
+def test_counts_of_kernels_are_shown_as_those_of_operations(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A table of messages by kernel: no operation is known, what is sent is. The next line of a prediction runs."""
+    rows = [f"{p},{kernel},{n}" for p in (2, 4, 8, 16, 32) for kernel, n in (("alltoall", 10 * (p - 1)), ("halo", 6))]
+    (tmp_path / "m.csv").write_text("\n".join(["ranks,kernel,messages", *rows]))
+    named = ["--parameter", "ranks", "--kernel", "kernel", "--metric", "messages", "--values", "mean", "--quiet"]
+    assert main(["import", "csv", str(tmp_path / "m.csv"), "-o", str(tmp_path / "m.exp"), *named]) == 0
+    assert main(["fit", str(tmp_path / "m.exp"), "-o", str(tmp_path / "m.json"), "--quiet"]) == 0
+    capsys.readouterr()
+    assert main(["diagnose", str(tmp_path / "m.json"), "--ranks", "32,64", "--format", "csv"]) == 0
+    table = pd.read_csv(io.StringIO(capsys.readouterr().out)).set_index(["kernel", "ranks"])
+    assert table.loc[("alltoall", 32), "value"] == pytest.approx(310)
+    assert table.loc[("halo", 64), "verdict"] == "scales"
+    assert table.loc[("halo", 32), "share"] == pytest.approx(6 / 316)
+    main(["predict", str(tmp_path / "m.json"), "--ranks", "65536"])
+    program, *words = shlex.split(" ".join(capsys.readouterr().out.split()).rsplit("next: ", 1)[1])
+    assert (program, words[0]) == ("ranksight", "diagnose")
+    assert main(words) in (0, 4)

@@ -137,3 +137,64 @@ def test_events_of_processors_are_read_by_their_names(tmp_path: Path) -> None:
 def test_an_event_alone_is_enough(tmp_path: Path) -> None:
     assert imported(tmp_path, "ranks,inst_retired.any\n1,100\n2,50\n4,25\n") == 0
     assert "instructions" in read(tmp_path / "made").table(read(tmp_path / "made").runs[0], "counters")
+
+
+RESULTS = {
+    "speedup,efficiency": ["1.0,1.0", "1.833,0.917", "3.143,0.786", "4.889,0.611"],
+    "gflops": ["1.01", "1.83", "3.14", "4.89"],
+    "memory": ["2048", "1100", "620", "380"],
+    "rate [MB/s]": ["10", "20", "40", "80"],
+    "memory [MB]": ["100", "200", "400", "800"],
+    "percent": ["100", "92", "79", "61"],
+    "speedup": ["1", "2", "3", "5"],
+}
+CHOSEN = {
+    "size": ["100", "126", "159", "200"],
+    "mesh": ["100", "200", "400", "800"],
+    "ppn": ["8", "4", "2", "1"],
+}
+
+
+@pytest.mark.parametrize("names", [*RESULTS, *CHOSEN])
+def test_results_are_no_parameters(names: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What falls out of a run is not read, and named; what people chose with the ranks stays."""
+    cells = (RESULTS | CHOSEN)[names]
+    rows = [f"{p},{t},{cell}" for p, t, cell in zip((1, 2, 4, 8), (110, 60, 35, 22.5), cells, strict=True)]
+    assert imported(tmp_path, "\n".join([f"ranks,time,{names}", *rows])) == 0
+    results = [name for name in names.split(",") if names in RESULTS]
+    assert set(read(tmp_path / "made").parameters) & set(names.split(",")) == set(names.split(",")) - set(results)
+    assert all(repr(name) in capsys.readouterr().err for name in results[:1])
+
+
+def test_scatter_between_repetitions_is_no_parameter(tmp_path: Path) -> None:
+    rows = [f"{p},{100 / p + 0.1 * r},{2048 // p + r},{(0.1 + r / 7) / p}" for p in (1, 2, 4) for r in range(3)]
+    assert imported(tmp_path, "\n".join(["ranks,time,maxrss,stddev", *rows])) == 0
+    made = read(tmp_path / "made")
+    assert made.parameters == ("ranks",)
+    assert [run.repetition for run in made.runs] == [0, 1, 2] * 3
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [(p, dt, n) for p in (1, 2, 4) for dt in (0.1, 0.05) for n in (100, 200)],
+        [(1, 0.1, 100), (2, 0.1, 100), (4, 0.1, 100), (4, 0.05, 100), (4, 0.025, 100), (4, 0.1, 300)],
+        [(p, dt, n * p) for p in (1, 8, 64) for dt in (0.1, 0.05) for n in (100, 200)],
+    ],
+)
+def test_parameters_of_unknown_names_that_vary_on_their_own_stay(rows: list[tuple[float, ...]], tmp_path: Path) -> None:
+    lines = [f"{p},{n},{dt},{n / p / dt},{1 / dt + n / 7}" for p, dt, n in rows]
+    assert imported(tmp_path, "\n".join(["ranks,mesh,dt,time,rate", *lines])) == 0
+    assert read(tmp_path / "made").parameters == ("ranks", "mesh", "dt")
+
+
+def test_a_metric_with_a_unit_in_its_name_is_read(tmp_path: Path) -> None:
+    assert imported(tmp_path, "ranks,time,Energy [Wh]\n1,110,3\n2,60,4\n4,35,5\n") == 0
+    made = read(tmp_path / "made")
+    assert [made.table(run, "counters")["energy"].item() for run in made.runs] == [10800, 14400, 18000]
+
+
+def test_an_unknown_unit_is_refused_by_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ("--metric", "energy=energy [cal]", "--parameter", "ranks")
+    assert imported(tmp_path, "ranks,energy [cal]\n1,110\n2,60\n", *options) == 1
+    assert "'cal' in 'energy [cal]' is no known multiple of J" in capsys.readouterr().err

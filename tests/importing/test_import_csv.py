@@ -364,4 +364,14 @@ def test_what_differs_between_the_ranks_of_a_run_is_no_parameter(
     path.write_text("\n".join(["ranks,size,kernel,rank,odd,mystery,time", *rows]))
     assert main(["import", "csv", str(path), "-o", str(tmp_path / "a.exp")]) == 0
     assert read(tmp_path / "a.exp").parameters == ("ranks", "size")
-    assert "not read: 'odd', 'mystery' (--metric NAME=COLUMN reads one)" in " ".join(capsys.readouterr().err.split())
+    assert "not read: 'odd', 'mystery' (--metric NAME=COLUMN or --parameter COLUMN reads one)" in " ".join(
+        capsys.readouterr().err.split()
+    )
+
+
+def test_a_value_of_all_ranks_is_of_no_rank(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = written(tmp_path, "ranks,time\n1,1e302\n2,5e301\n")
+    assert imported(tmp_path, path, "--parameter", "ranks", "--metric", "time") == 1
+    refused = capsys.readouterr().err
+    assert "'(whole program)' has 1e+302 of time" in refused
+    assert "rank -1" not in refused

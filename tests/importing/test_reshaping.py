@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import shlex
 from pathlib import Path
 
 import pytest
@@ -110,3 +111,29 @@ def test_packed_tables_are_read_and_damaged_or_huge_ones_refused(
     monkeypatch.setattr(limits, "UNPACKED", 10)
     assert imported(tmp_path, packed, *options, "--force", name="t.csv.gz") == 1
     assert "unpacks to more than" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("table", "runs", "kernels"),
+    [
+        ("size,1,2,4,8,16\n100,100,50,25,12.5,6.25\n200,800,400,200,100,50\n", 10, 1),
+        ("kernel,1 [ms],2 [ms]\na,100,50\nb,800,400\n", 2, 2),
+        ("ranks,solve,io\n1,8,3\n2,4,3\n4,2,3\n", 3, 2),
+        ("ranks,size,solve,io\n1,1,8,3\n2,1,4,3\n1,2,16,3\n2,2,8,3\n", 4, 2),
+        ("ranks,1000,2000\n1,8.5,16\n2,4,8\n", 4, 1),
+        ("size," + ",".join(map(str, range(1, 21))) + "\n" + "\n".join(["7" + ",8" * 20, "9" + ",6" * 20]), 40, 1),
+    ],
+)
+def test_times_side_by_side_are_read_by_the_command_that_the_error_names(
+    table: str, runs: int, kernels: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "the wide.csv"
+    path.write_text(table)
+    assert main(["import", str(path)]) == 1
+    command = " ".join(capsys.readouterr().err.split()).split("are read by: ")[1]
+    program, *words = shlex.split(command)
+    assert program == "ranksight"
+    assert main([*words, "-o", str(tmp_path / "made")]) == 0
+    made = read(tmp_path / "made")
+    assert len(made.runs) == runs
+    assert {made.table(run, "counters")["kernel"].nunique() for run in made.runs} == {kernels}

@@ -317,6 +317,10 @@ def test_verbs_ask_for_another_machine(computing: Model, tmp_path: Path, capsys:
     page_there = (tmp_path / "there.html").read_text()
     assert all(words in page_there for words in ("No configuration was measured on grace", "on grace, "))
     power = ["--power", "grace=600", "--power", "zen4=1200"]
+    assert main(["compare", *asked, "--on", "grace,zen4", *power, "--price", "1 EUR/kWh"]) == 0
+    shown = capsys.readouterr().out
+    assert all(word in shown for word in ("energy", "cost, EUR"))
+    assert max(map(len, shown.partition("next:")[0].splitlines())) <= 80
     assert main(["compare", *asked, "--on", "grace,zen4", *power, "--price", "1 EUR/kWh", "--format", "json"]) == 0
     for offer in json.loads(capsys.readouterr().out)["machines"]:  # of all machines
         assert offer["cost"] == pytest.approx(offer["energy"] / 3.6e6)

@@ -1,0 +1,50 @@
+"""The command that reads a table whose columns are all times: of kernels, or at numbers of ranks."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from ranksight.core.numerals import parse_numbers
+from ranksight.counters.readers._parameter_columns import chosen
+from ranksight.counters.readers._reshaping import CELLS
+from ranksight.counters.readers.csv_table import COUNTS, Columns
+
+MOST = 12
+"""Columns that a command names one by one."""
+_COORDINATE = re.compile(r"\s*(\d{1,12}(?:\.\d{1,6})?)\s*([\[(][^\[\]()]{1,12}[\])])?\s*")
+_UNIT = re.compile(r"[\[(][^\[\]()]{1,12}[\])]\s*$")
+
+
+def side_by_side(path: Path, columns: Columns, cells: Mapping[str, Sequence[str]]) -> str:
+    """What says how the table at `path` is read by ``--melt``; empty where it has no two columns that may be times.
+
+    Columns whose names are numbers are at these numbers of ranks, or of the size where the ranks are a column. Without
+    such, those that are no parameters are of kernels.
+    """
+    decimal = columns.decimal or "."
+    listed = [name for name in cells if name and "," not in name]
+    numbers = [name for name in listed if not parse_numbers(list(cells[name]), decimal)[1]]
+    texts = [name for name in listed if name not in numbers and len(set(cells[name])) > 1]
+    molten = [name for name in numbers if _COORDINATE.fullmatch(name)]
+    others = [name for name in numbers if name not in molten and len(set(cells[name])) > 1]
+    kernel = columns.kernel or next(iter(texts), None)
+    if len(molten) > 1:
+        new = next(name for name in ("ranks", "size", "threads", "number") if name not in cells)
+        parameters = [new, *others]
+    elif kernel is None and others:
+        new = kernel = "kernel"
+        sure = [name for name in others if name.casefold() in COUNTS]
+        parameters = chosen({name: cells[name] for name in others}, sure, None, decimal, tied=False)
+        molten = [name for name in numbers if name not in parameters]
+    units = [_UNIT.search(name) for name in molten]
+    alike = len({None if unit is None else unit[0].strip() for unit in units}) == 1
+    if len(molten) < 2 or not alike or CELLS in cells or new in cells:
+        return ""
+    named = "[0-9]*" if new != "kernel" and len(molten) > MOST else ",".join(molten)
+    words = ["ranksight", "import", "csv", str(path), "--melt", f"{new}={named}"]
+    words += [word for name in parameters for word in ("--parameter", name)]
+    words += ["--kernel", kernel] if kernel is not None else []
+    return f"times in columns side by side are read by: {shlex.join([*words, '--metric', f'time={CELLS}'])}"
