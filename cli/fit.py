@@ -149,6 +149,7 @@ def _assembled(experiment: Experiment, settings: dict[str, Any], args: argparse.
             volumes=args.volume,
             over_ranks=_over_ranks(args.ranks_reduce),
             all_kernels=args.all_kernels,
+            scaling=args.scaling,
             jobs=args.jobs,
             dask=args.dask,
             **settings,
