@@ -5,7 +5,7 @@
   ranksight fit heat.exp --platform icelake-8360y --also there.exp --platform sapphirerapids-8470
 
 Functions are judged out of sample, with a constant among the hypotheses, and have prediction intervals. A function for
-which the data are insufficient is marked; exit code 4 when all are. The next step is
+which the data are insufficient is marked; exit code 4 when no configuration is predicted. The next step is
 'ranksight predict MODEL --ranks N'.
 """
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Fit, store, print; 4 when the data of every series are insufficient."""
+    """Fit, store, print; 4 when no series is predicted anywhere, not even where it was measured."""
     from ranksight.core.files import check_output, with_name
     from ranksight.model.modelfile import ours
     from ranksight.model.spaces import SPACES
@@ -67,7 +67,8 @@ def run(args: argparse.Namespace) -> int:
         checked = _verified(series, settings) if args.verify else None
         machine = "" if args.platform is not None or args.cores_per_domain is not None else _machine(experiment, model)
         _print(model, series, args, output, checked, machine)
-    return 0 if (model.fitted.status == 0).any() else 4
+    fitted = model.fitted
+    return 0 if (fitted.status == 0).any() or fitted.measured_alone(model.training).any() else 4
 
 
 def _machines(args: argparse.Namespace) -> tuple[str | None, list[tuple[Path, str]]]:
