@@ -7,10 +7,11 @@ The cost functional of a partition of the ``n`` measured sizes into ``K`` pieces
 ``s_k`` the first size of the piece: relative residuals, since times span four orders of magnitude, with the weights of
 :class:`ranksight.comm.sizes.SizeTable`; no piece is negative where it applies, or falls. For every ``K`` dynamic
 programming finds the partition of least cost exactly (Bellman, CACM 4 (1961) 284). ``K`` is chosen out of sample:
-sizes are left out in interleaved folds, and the smallest ``K`` whose error exceeds that of the best by no more than one
-standard error of their difference counts (Breiman et al., Classification and Regression Trees, 1984, section 3.4.3). A
-penalised search for the same optimum (Killick, Fearnhead and Eckley, JASA 107 (2012) 1590) would need a penalty set by
-hand.
+sizes are left out in interleaved folds. Where a piece begins between two sizes nobody measured, so that those left out
+there are of the piece that meets them better. The smallest ``K`` whose error exceeds that of the best by no more than
+one standard error of their difference counts (Breiman et al., Classification and Regression Trees, 1984, section
+3.4.3). A penalised search for the same optimum (Killick, Fearnhead and Eckley, JASA 107 (2012) 1590) would need a
+penalty set by hand.
 """
 
 from __future__ import annotations
@@ -97,14 +98,15 @@ def _solve(total: Array, first: Array) -> tuple[Array, Array, Array]:
     return a, b, np.maximum(np.nan_to_num(cost, nan=np.inf), 0.0)
 
 
-def _partition(table: SizeTable, most: int) -> list[tuple[int, ...]]:
-    """Best starts of the pieces for 1 .. `most` pieces (fewer where the sizes do not suffice)."""
+def _partition(table: SizeTable, most: int, smallest: int = SMALLEST) -> list[tuple[int, ...]]:
+    """Best starts of the pieces of `smallest` sizes or more for 1 .. `most` pieces (fewer where these do not
+    suffice)."""
     n = len(table)
     sums = np.concatenate([np.zeros((1, 6)), np.cumsum(_sums(table, table.weight), axis=0)])
     begin, end = np.meshgrid(np.arange(n), np.arange(1, n + 1), indexing="ij")
     cost = _solve(sums[end] - sums[begin], table.size[begin])[2]
     following = np.append(table.size, np.inf)
-    wide = (end - begin >= SMALLEST) & (following[end] >= NARROWEST * table.size[begin])
+    wide = (end - begin >= smallest) & (following[end] >= NARROWEST * table.size[begin])
     cost = np.where(wide, cost, np.inf)
     best = cost[0]
     found: list[tuple[int, ...]] = [(0,)]
@@ -131,17 +133,26 @@ def _out_of_sample(table: SizeTable, most: int) -> Array:
     if folds < 2:
         return np.zeros((1, 1))
     fold = np.arange(n) % folds
-    by_fold = []
+    by_fold, most = [], len(_partition(table, most))
     for left_out in range(folds):
         test, train = fold == left_out, fold != left_out
         known, asked = table.take(train), table.take(test)
         row = []
-        for starts in _partition(known, most):
-            ratio = np.log(np.maximum(_function(known, starts)(asked.size), 1e-12) / asked.time)
-            row.append(float(np.mean(np.abs(ratio))))
+        # A fold lacks one size of a piece that has the fewest.
+        for starts in _partition(known, most, SMALLEST - 1):
+            row.append(float(np.mean(_missed(known, starts, asked))))
         by_fold.append(row)
     shared = min(len(row) for row in by_fold)
     return np.array([row[:shared] for row in by_fold]).T
+
+
+def _missed(known: SizeTable, starts: tuple[int, ...], asked: SizeTable) -> Array:
+    """Absolute log ratio of times left out, (n,), by the pieces of both sizes around each, the smaller one."""
+    function, at = _function(known, starts), np.searchsorted(known.size, asked.size)
+    around = np.clip([at - 1, at], 0, len(known) - 1)
+    piece = np.searchsorted(starts, around, side="right") - 1
+    predicted = np.array(function.alpha)[piece] + np.array(function.beta)[piece] * asked.size
+    return np.asarray(np.abs(np.log(np.maximum(predicted, 1e-12) / asked.time)).min(axis=0))
 
 
 def _coefficients(table: SizeTable, starts: tuple[int, ...], weight: Array) -> Array:
@@ -157,11 +168,16 @@ def _function(table: SizeTable, starts: tuple[int, ...]) -> Piecewise:
 
     A piece begins at a power of two between the sizes around the break where there is one: the switch lies anywhere
     between them, and libraries set theirs at powers of two. Otherwise, or where its line is negative there, at its
-    first size.
+    first size. Sizes before the break whose logarithm its line meets better are its own: relative residuals are never
+    above 1 for a time that is longer than the line says, and leave a size behind that has jumped.
     """
     found = _coefficients(table, starts, table.weight)
     first = [0]
-    for start, (alpha, beta) in zip(starts[1:], found[1:], strict=True):
+    for n, (start, (alpha, beta)) in enumerate(zip(starts[1:], found[1:], strict=True)):
+        lines = found[[n, n + 1], :1] + found[[n, n + 1], 1:] * table.size[starts[n] + 1 : start]
+        far = np.abs(np.log(np.maximum(lines, 1e-12) / table.time[starts[n] + 1 : start]))
+        stays = np.append(True, far[0] <= far[1])
+        start -= int(stays[::-1].argmax())
         before, at = int(table.size[start - 1]), int(table.size[start])
         power = 1 << (at.bit_length() - 1)
         first.append(power if power > before and alpha + beta * power >= 0 else at)

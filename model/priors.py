@@ -78,6 +78,12 @@ RANK_SUMS: Mapping[str, float] = {
 """Costs of an exact sum over the ranks, logarithms of odds: of a term, of leaving the fewest ranks out, of leaving
 another number out, of a grid's dimension, of a term of one of its sides alone, and of blocks dealt out in turn, which
 few libraries of linear algebra have."""
+PARTNERS_END = 0.5
+"""Probability that a rank whose partners were all others in every run has them from a band, a stencil or a group, and
+not all others whatever their number, 1: both are as likely before the runs."""
+PARTNERS_MOST = 64
+"""Partners of a rank up to which those of bands, stencils and groups are looked for, 1: stencils of one layer have
+26, groups of a node some tens."""
 POISSON_POWER = 2.0
 """Standard deviation of the power with which samples follow a parameter, 1: work is constant, divided, or a volume."""
 BETWEEN_JOBS = 0.04
@@ -138,7 +144,8 @@ RATE_NOISE = (0.0, 0.005, 0.03, 0.15)
 between jobs, 0.15 that of a shared machine."""
 MESSAGES_AHEAD: Mapping[str, float] = {"prices": 0.9, "replay": 0.09}
 """Root mean square of the logarithm, 1, of what communication takes on 2 to 32 times the ranks over BF_comm times
-prices, and over replay; to one digit what ``python -m benchmarks network`` finds over all its cases."""
+prices, and over replay as runs showed it; to one digit what ``python -m benchmarks network`` finds over all its
+cases."""
 COMMUNICATION_UNKNOWN = 0.67
 """Standard deviation of the logarithm of BF_comm, 1, where no communication time was measured: 90 % within a factor of
 3, from messages that overlap with computation to ranks that wait for each other."""
@@ -157,6 +164,9 @@ node follow a law of their own."""
 NODE_STEP = 1.1
 """Standard deviation of the logarithm of that step, 1; to one decimal what ``python -m benchmarks node_step`` finds
 among timers of messages, of which the part 1 - ``NODE_REGIMES["one"]`` has a step."""
+BEND = 0.5
+"""Standard deviation, 1, of the curvature of ln y over the slope, where two values of a parameter show the slope alone:
+a constant and a power q have q - s of it at a slope s, 0.3 to 0.7 where both are as large."""
 PROGRAM_STEP = 0.3
 """Standard deviation of the logarithm, 1, of what whole programs take on two nodes over what they would if their time
 went on from one as it does from two to four; to one digit what ``python -m benchmarks node_step`` finds."""

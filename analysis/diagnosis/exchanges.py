@@ -103,7 +103,8 @@ def blocking_table(model: Model, points: Array, level: float) -> pd.DataFrame:
     sent, network = model.equation.communication, model.equation.network
     rows: list[dict[str, Any]] = []
     if sent is not None and sent.blocking is not None and network:
-        rows = sent.exchanged(points, network).at(level).table(model.parameters, points)
+        exchanged = model.breakdown(points).exchanged
+        rows = [] if exchanged is None else exchanged.at(level).table(model.parameters, points)
     return pd.DataFrame(rows, columns=list(EXCHANGED))
 
 

@@ -202,11 +202,12 @@ class Application(Stored):
         alone do not say which of them it is: a function of time that knows of domains has both, and stays.
         """
         further = np.zeros(len(points), dtype=bool) if self.counted is None else self.counted.where.spreads(points)
+        alone = timed_alone(functions)
         shared = laws.having("shares")
         for law in self.shared:
-            laws.leave(shared, law.crowded(points))
+            laws.leave(shared, law.crowded(points), alone)
         if further.any():
-            laws.leave(laws.having("counts"), further, timed_alone(functions))
+            laws.leave(laws.having("counts"), further, alone)
 
     def sends(self, kernel: str) -> bool:
         """Whether the time of a kernel is known to be that of messages."""

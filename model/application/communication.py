@@ -29,6 +29,7 @@ from ranksight.model.application.comm_blocking import STATED, Blocking, kind_of
 from ranksight.model.application.exchanged import Exchanged, Replay, exchanged_of, mixture_of
 from ranksight.model.application.fit_blocking import fit_blocking
 from ranksight.model.application.forms import Forms
+from ranksight.model.application.hidden import Hidden
 from ranksight.model.application.network import Network
 from ranksight.model.application.thresholds import Call, Key, calls, crossed
 from ranksight.model.messages.message_model import Messages
@@ -78,6 +79,7 @@ class Communication(Part):
     blocking: Blocking | None = None  # BF_comm; None where no communication time was measured
     forms: Forms | None = None  # fitted times of calls, where no network is described
     points: Array | None = None  # (n, m): configurations traced
+    hidden: Hidden | None = None  # what of them computation hid in all runs
     replayed: Replay | None = None  # how much replay of the calls' order counts; None where it was not weighed
     remark: str = ""  # what contradicts what in the times of the runs
 
@@ -348,6 +350,11 @@ class Communication(Part):
     def kinds(self) -> NDArray[np.str_]:
         """The kind of each row of :meth:`times`; see :func:`ranksight.model.application.comm_blocking.kind_of`."""
         return np.array([kind_of(name.rpartition(BETWEEN)[2]) for name in self.names])
+
+    @property
+    def operations(self) -> tuple[str, ...]:
+        """The operation of each row of :meth:`times`."""
+        return tuple(operation for _, operation in self._keys)
 
     @property
     def callers(self) -> tuple[str, ...]:

@@ -40,9 +40,10 @@ class Replay(Stored):
 
     weight: float  # from 0, not at all, to 1, alone
     error: float  # of replay at held-out runs, root mean square of logarithms
+    ratio: float = 1.0  # of measured times to those of replay, on the most ranks that were run
 
     def _fits(self) -> bool:
-        return 0 <= self.weight <= 1 and self.error >= 0
+        return 0 <= self.weight <= 1 and self.error >= 0 and 0 < self.ratio < np.inf
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,7 @@ class Exchanged:
     times: Forecast  # seconds of each operation, (o, k)
     factor: Forecast  # BF_comm of all together, one row
     measured: Mask  # (k,): where BF_comm was measured
+    network: Array  # (o, k): seconds of each operation on the network, without BF_comm
     crossings: tuple[tuple[str, ...], ...] = ()
     """At each configuration, thresholds of the MPI library between the runs and it, in words."""
     assumed: bool = False  # whether no communication time was measured at all: BF_comm is 1 then, with a wide interval
@@ -59,6 +61,12 @@ class Exchanged:
     def at(self, level: float) -> Exchanged:
         """The same with central intervals of probability `level`."""
         return replace(self, times=self.times.at(level), factor=self.factor.at(level))
+
+    def taking(self, times: Forecast) -> Exchanged:
+        """The same with other times of operations, and the BF_comm that goes with them."""
+        before, ends = self.times.value.sum(axis=0), np.stack([times.value, times.lower, times.upper]).sum(axis=1)
+        value, lower, upper = ratio(self.factor.value * ends[:, None], before, np.nan)
+        return replace(self, times=times, factor=replace(self.factor, value=value, lower=lower, upper=upper))
 
     @property
     def methods(self) -> tuple[str, ...]:
@@ -143,4 +151,4 @@ def exchanged_of(
     reason = np.full(status.shape, "", dtype=object)
     known = measured[None].astype(np.float64)
     factor = Forecast(middle, low, high, status, reason, 1 - known)
-    return Exchanged(times, factor, measured)
+    return Exchanged(times, factor, measured, network_times.value)

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ranksight.comm.waiting import shares_cores
-from ranksight.core.arrays import Array
+from ranksight.core.arrays import Array, Index, ratio
 from ranksight.core.experiment import WHOLE, Experiment, Run
 from ranksight.core.records import dataclass
 from ranksight.core.units import format_si, in_full
-from ranksight.model.application.comm_blocking import STATED, Taken, costs_time, kind_of
+from ranksight.model.application.comm_blocking import Taken, costs_time, kind_of
 from ranksight.model.priors import KERNELS_EXCESS
 
 if TYPE_CHECKING:
@@ -48,11 +48,12 @@ def measured(experiment: Experiment) -> Iterator[Measured]:
         if counters is not None:
             whole = counters[counters["kernel"] == WHOLE]
             wall = float(whole["wall_time"].max()) if "wall_time" in whole else np.nan
-            if not seconds and "mpi_time" in whole and whole["mpi_time"].notna().any():
+            if not any(seconds.values()) and "mpi_time" in whole and whole["mpi_time"].notna().any():
                 each = whole["mpi_time"].dropna().to_numpy(dtype=float)
                 seconds = {ALL: float(each.mean())}
-        if seconds and each.mean() > 0:
-            yield Measured(run.point(experiment.parameters), seconds, float(each.min() / each.mean()), wall)
+        if seconds:
+            least = float(ratio(each.min(), each.mean(), 1.0))
+            yield Measured(run.point(experiment.parameters), seconds, least, wall)
 
 
 def _by_kind(run: Run, messages: pd.DataFrame) -> tuple[dict[str, float], Array]:
@@ -61,7 +62,7 @@ def _by_kind(run: Run, messages: pd.DataFrame) -> tuple[dict[str, float], Array]
         return {}, np.zeros(0)
     kinds = messages["operation"].astype(str).map(kind_of)
     table = messages.assign(kind=kinds)[kinds.to_numpy() != ""]
-    if not (table["seconds"] > 0).any():
+    if table.empty:
         return {}, np.zeros(0)
     ranks = np.arange(int(run.configuration["ranks"])) if (table["rank"] >= 0).all() else table["rank"].unique()
     sums = table.pivot_table("seconds", "rank", "kind", "sum", observed=True).reindex(ranks).fillna(0.0)
@@ -89,37 +90,44 @@ def calls(experiment: Experiment) -> dict[str, tuple[Array, Array, Array]]:
     return {kind: tuple(np.array(rows, dtype=np.float64).T) for kind, rows in rows_of.items()}
 
 
-def taken(
-    runs: list[Measured], waiting: Mapping[tuple[float, ...], float], cost: Mapping[tuple[str, str], Array]
-) -> Taken:
-    """What communication took at each configuration of `runs`, over repetitions.
+def seconds_of(
+    runs: list[Measured], waiting: Mapping[tuple[float, ...], float], prices: Mapping[str, Array]
+) -> dict[str, Array]:
+    """Seconds (n,) of each kind in each of n runs, without what the mean rank waits for the slowest.
 
-    `waiting` (mapping of configuration to float): t_imbalance there: seconds that the mean rank waits for the slowest.
-    `cost` (mapping of (kind, way) to (n,)): modelled seconds at the configurations, in the order of
-    :func:`configurations`.
+    `waiting` (mapping of configuration to float): t_imbalance there. `prices` (mapping of kind to (n,)): modelled
+    seconds of the runs.
     """
-    points = configurations(runs)
-    places = {tuple(point): at for at, point in enumerate(points.tolist())}
-    kinds = tuple(kind for kind, way in cost if way == STATED)
-    logs: dict[str, list[list[float]]] = {kind: [[] for _ in places] for kind in kinds}
-    for one in runs:
-        at, mean = places[one.point], sum(one.seconds.values())
-        part = max(one.least, 1 - waiting.get(one.point, 0.0) / mean)
-        modelled = {kind: float(cost[kind, STATED][at]) for kind in kinds}
-        whole = max(sum(modelled.values()), 1e-300)
-        for kind in kinds:
+    each: dict[str, list[float]] = {kind: [] for kind in prices}
+    for at, one in enumerate(runs):
+        mean = sum(one.seconds.values())
+        part = max(one.least, 1 - float(ratio(waiting.get(one.point, 0.0), mean, 0.0)))
+        whole = max(sum(float(price[at]) for price in prices.values()), 1e-300)
+        for kind, price in prices.items():
             # Where kinds were not timed, each has the factor of all.
-            took = one.seconds[ALL] * modelled[kind] / whole if ALL in one.seconds else one.seconds.get(kind, 0.0)
-            if part * took > 0:
-                logs[kind][at].append(float(np.log(part * took)))
-    means, errors = np.full((len(kinds), len(points)), np.nan), np.zeros((len(kinds), len(points)))
-    for row, each in enumerate(logs.values()):
-        for at, several in enumerate(each):
-            if several:
-                means[row, at] = np.mean(several)
+            took = one.seconds[ALL] * float(price[at]) / whole if ALL in one.seconds else one.seconds.get(kind, 0.0)
+            each[kind].append(part * took)
+    return {kind: np.array(values) for kind, values in each.items()}
+
+
+def averaged(runs: list[Measured], seconds: Mapping[str, Array]) -> Taken:
+    """What communication took at each configuration of n `runs`, over repetitions; `seconds`: of :func:`seconds_of`."""
+    points = configurations(runs)
+    places = placed(runs)
+    means, errors = np.full((len(seconds), len(points)), np.nan), np.zeros((len(seconds), len(points)))
+    for row, took in enumerate(seconds.values()):
+        for at in np.unique(places[took > 0]).tolist():
+            several = np.log(took[(places == at) & (took > 0)])
+            means[row, at] = np.mean(several)
             if len(several) > 1:
                 errors[row, at] = np.std(several, ddof=1) / np.sqrt(len(several))
-    return Taken(kinds, points, means, errors)
+    return Taken(tuple(seconds), points, means, errors)
+
+
+def placed(runs: list[Measured]) -> Index:
+    """The configuration of each of n runs, (n,), by its number in :func:`configurations`."""
+    numbers = {point: at for at, point in enumerate(dict.fromkeys(one.point for one in runs))}
+    return np.array([numbers[one.point] for one in runs], dtype=np.intp)
 
 
 def configurations(runs: list[Measured]) -> Array:

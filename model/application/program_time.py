@@ -18,7 +18,9 @@ from ranksight.core.mpi import communicates
 from ranksight.model.application import whole
 from ranksight.model.application.breakdown import PARTS, Breakdown, Refined
 from ranksight.model.application.bulk_synchronous import Application
+from ranksight.model.application.communication import Communication
 from ranksight.model.application.exchanged import Exchanged
+from ranksight.model.application.hidden import unhidden
 from ranksight.model.quantity import CENTRAL, Quantity, add, product
 from ranksight.model.series.computation import PROGRAM
 from ranksight.model.structure.functions import Functions
@@ -115,11 +117,18 @@ def _summands(
             return timed, None
         timed = {kernel: row for kernel, row in timed.items() if kernel not in calls}
     computing = np.nan_to_num(predicted.value[_rows(timed)]).sum(axis=0)
-    return timed, _with_waiting(equation, exchanged, points, computing)
+    return timed, _with_waiting(equation, sent, exchanged, points, computing)
 
 
-def _with_waiting(equation: Application, exchanged: Exchanged, points: Array, computing: Array) -> Exchanged:
-    """Times of messages with those that replay of the calls' order has, in the proportion of its weight."""
+def _with_waiting(
+    equation: Application, sent: Communication, exchanged: Exchanged, points: Array, computing: Array
+) -> Exchanged:
+    """Times of messages with what computation hides of them, and with those that replay of the calls' order has, in the
+    proportion of its weight."""
+    behind = np.zeros(len(points))
+    if sent.hidden is not None:
+        behind = exchanged.network[sent.hidden.rows(sent.kinds)].sum(axis=0)
+        exchanged = unhidden(sent.hidden, exchanged, sent.kinds, computing)
     replay = equation.replay
     if replay is None:
         return exchanged
@@ -131,7 +140,7 @@ def _with_waiting(equation: Application, exchanged: Exchanged, points: Array, co
     seconds[:, asked], deviation[:, asked] = replayed_seconds(
         messages, equation.network, points[asked], computing[asked]
     )
-    return mixed(law, exchanged, seconds[0], deviation[0])
+    return mixed(law, exchanged, seconds[0], deviation[0], behind)
 
 
 def _busiest(equation: Application, refined: Refined, timed: Mapping[str, int], points: Array, most: Array) -> Quantity:

@@ -1,10 +1,11 @@
 """Replay as a law of the communication time: what ranks take for messages, and wait, in the order of their calls.
 
-    ln T_comm = (1 - w) ln (BF_comm sum of prices) + w ln T_replay,    w = e_p^2 / (e_p^2 + e_r^2)
+    ln T_comm = (1 - w) ln (BF_comm sum of prices) + w ln (r T_replay),    w = e_p^2 / (e_p^2 + e_r^2)
 
-with e_p and e_r the errors (root mean square of logarithms) that each law has at all runs, and at one more as usual
-(:data:`ranksight.model.priors.MESSAGES_AHEAD`): few runs do not decide which law holds further on. Prices predict each
-run by the BF_comm of those with fewer ranks, and the first by a BF_comm of 1; replay has nothing to learn from runs.
+with r the measured time over that of replay on the most ranks that were run: what the network's description lacks goes
+on as it was there. e_p and e_r are the errors (root mean square of logarithms) that each law has at all runs, and at
+one more as usual (:data:`ranksight.model.priors.MESSAGES_AHEAD`): few runs do not decide which law holds further on.
+Prices predict each run by the BF_comm of those with fewer ranks, replay by their r, and the first by 1.
 The replay is of :mod:`ranksight.model.messages.schedule`; what the slowest
 rank computes longer than the mean is T_imbalance in the program's time, and does not count as communication again.
 """
@@ -17,18 +18,19 @@ from dataclasses import replace
 import numpy as np
 
 from ranksight.comm.replay.laid import Laid
-from ranksight.core.arrays import Array, log_ratio, ratio
+from ranksight.core.arrays import Array, Mask, log_ratio, ratio
 from ranksight.core.errors import RanksightError
 from ranksight.core.records import dataclass
 from ranksight.model.application.comm_blocking import Taken
 from ranksight.model.application.communication import Communication
 from ranksight.model.application.exchanged import Exchanged, Replay
+from ranksight.model.application.hidden import RESOLUTION
 from ranksight.model.application.network import Network
 from ranksight.model.messages.message_model import Messages
 from ranksight.model.messages.schedule import Schedule, dealt_out, drawn, schedule
 from ranksight.model.messages.table import MessageTable
-from ranksight.model.priors import MESSAGES_AHEAD
-from ranksight.model.quantity import Quantity
+from ranksight.model.priors import MESSAGES_AHEAD, OTHERS_NEGLIGIBLE
+from ranksight.model.quantity import TAIL, Quantity
 
 DRAWS = 4
 """Ways in which ranks are dealt out more work that are replayed, where it goes by chance."""
@@ -133,31 +135,49 @@ def weigh_replay(
     column = communication.functions.fitted.parameters.index("ranks")
     ranks, measured = took.points[:, column], np.nansum(np.exp(took.logs), axis=0) + uneven
     predicted = replayed_seconds(communication.messages, network, took.points, computing)[0][1]
+    # Nothing that is hidden has a logarithm: differences up to what is negligible do not count.
+    least = OTHERS_NEGLIGIBLE * computing
+    known = np.flatnonzero((measured > 0) & (predicted + least > 0))
+    ratios = np.log((measured + least)[known] / (predicted + least)[known])
     errors = [(MESSAGES_AHEAD["prices"], MESSAGES_AHEAD["replay"])]
-    for at in np.flatnonzero((measured > 0) & (predicted > 0)):
+    for at, ratio_there in zip(known.tolist(), ratios.tolist(), strict=True):
         fewer = ranks < ranks[at]
         part = replace(took, points=took.points[fewer], logs=took.logs[:, fewer], errors=took.errors[:, fewer])
         law = fit(part) if fewer.any() else replace(communication, blocking=None)
         prices = float(law.exchanged(took.points[at][None], network).times.value.sum() + uneven[at])
-        if prices > 0:
-            errors.append((float(np.log(prices / measured[at])), float(np.log(predicted[at] / measured[at]))))
-    by_prices, by_replay = np.mean(np.square(errors), axis=0).tolist()
-    return Replay(by_prices / (by_prices + by_replay), float(np.sqrt(by_replay)))
+        by_prices = log_ratio(prices + least[at], measured[at] + least[at])
+        if np.isfinite(by_prices):
+            errors.append((float(by_prices), _last(ratios, ranks[known], fewer[known]) - ratio_there))
+    by_prices, by_replay = np.mean(np.square(errors), axis=0)
+    error, last = float(np.sqrt(by_replay)), _last(ratios, ranks[known], np.ones(len(known), dtype=bool))
+    return Replay(float(by_prices / (by_prices + by_replay)), error, float(np.exp(last)))
 
 
-def mixed(law: Replay, exchanged: Exchanged, seconds: Array, deviation: Array) -> Exchanged:
+def _last(logs: Array, ranks: Array, chosen: Mask) -> float:
+    """Mean of the `logs` (n,) on the most of the `chosen` ranks (n,); 0 where there are none."""
+    return float(logs[chosen & (ranks == ranks[chosen].max())].mean()) if chosen.any() else 0.0
+
+
+def mixed(law: Replay, exchanged: Exchanged, seconds: Array, deviation: Array, behind: Array) -> Exchanged:
     """Times of operations with replay counted in: all of a configuration in the same proportion.
 
     `seconds` (k,): seconds by replay; NaN where it does not answer. `deviation` (k,): standard deviation of their
-    logarithm by chance.
+    logarithm by chance. `behind` (k,): seconds of messages that computation hid in all runs: what is left of them is as
+    doubtful as they are.
     """
     times = exchanged.times
     total = times.value.sum(axis=0)
+    seconds = np.maximum(law.ratio * seconds, RESOLUTION * behind)
     known = np.isfinite(seconds) & (seconds > 0) & (total > 0)
     weight = np.where(known & ~exchanged.measured, law.weight, 0.0)
     gap = np.where(known, log_ratio(np.where(known, seconds, 1.0), np.where(known, total, 1.0)), 0.0)
+    share = np.maximum(ratio(behind, seconds, 1.0, known), 1.0)
+    low, high = (1 + share * np.expm1(way * TAIL * law.error) for way in (-1, 1))
     # Where the laws differ, either may hold.
-    spread = np.sqrt((weight * np.hypot(law.error, deviation)) ** 2 + weight * (1 - weight) * gap**2)
+    down, up = (
+        np.sqrt((weight * np.hypot(np.abs(np.log(end)) / TAIL, deviation)) ** 2 + weight * (1 - weight) * gap**2)
+        for end in (np.maximum(low, RESOLUTION), high)
+    )
     prices = Quantity.of_ends(times.value, times.lower, times.upper)
     prices = replace(prices, down=(1 - weight) * prices.down, up=(1 - weight) * prices.up)
-    return replace(exchanged, times=times.having(prices.moved(weight * gap).wider(spread)))
+    return exchanged.taking(times.having(prices.moved(weight * gap).wider(down, up)))

@@ -58,13 +58,17 @@ def term(parameters: Sequence[str], factors: Mapping[str, Factor]) -> Term:
     return tuple(factors.get(name, ONE) for name in parameters)
 
 
-def forms(parameters: Sequence[str], *groups: Mapping[Term, float]) -> Hypotheses:
-    """A constant, alone and with at most one term of each group, which says the logarithm of the odds of each term."""
+def forms(parameters: Sequence[str], *groups: Mapping[Term, float], bare: bool = False) -> Hypotheses:
+    """A constant, alone and with at most one term of each group, which says the logarithm of the odds of each term;
+    where `bare`, these terms without a constant as well."""
     constant = term(parameters, {})
-    members, prior = [], []
+    members: list[tuple[Term, ...]] = []
+    prior: list[float] = []
     for picked in product(*(((), *group) for group in groups)):
-        members.append((constant, *filter(None, picked)))
-        prior.append(sum(group.get(each, 0.0) for group, each in zip(groups, picked, strict=True)))
+        chosen = tuple(filter(None, picked))
+        sums = [(constant, *chosen), *([chosen] if bare and chosen else [])]
+        members += sums
+        prior += [sum(group.get(each, 0.0) for group, each in zip(groups, picked, strict=True))] * len(sums)
     return hypotheses(members, prior)
 
 

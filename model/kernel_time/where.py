@@ -12,8 +12,8 @@ from ranksight.model.series.computation import WORK_PER_RANK, cores
 from ranksight.model.series.domains import Domains
 from ranksight.model.series.reducing import Series
 
-RANKS = 2
-"""Column of ln ranks among the coordinates."""
+WORK, ACTIVE, RANKS = range(3)
+"""Columns of ln work per rank, ln ranks in a domain and ln ranks among the coordinates."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,7 @@ class Where(Stored):
     stated: it acts on nothing, and few ranks show little of many."""
     alone: bool = False  # whether all runs were on one memory domain, with another number of ranks each
     one_node: bool = False  # whether all runs were on one node
+    either: bool = False  # whether work per rank and ranks in a domain varied as one in it
 
     def _fits(self) -> bool:
         return set() < set(self.columns) <= {0, 1, 2}
@@ -60,7 +61,10 @@ class Where(Stored):
 
     @property
     def variants(self) -> tuple[tuple[bool, ...], ...]:
-        """Sets of coordinates that may act: the first alone, with any other, and all."""
+        """Sets of coordinates that may act: the first alone, with any other, and all; or either, where runs in one
+        memory domain do not say whether a rate follows the work of a rank or the ranks that share the domain."""
+        if self.either:
+            return (True, False), (False, True)
         inert = WORK_PER_RANK in self.parameters
         free = [not (inert and column == RANKS) for column in self.columns]
         sets = {tuple(yes and at in (0, other) for at, yes in enumerate(free)) for other in range(len(free))}
@@ -83,7 +87,9 @@ class Where(Stored):
         ranks, active = where.ranks(series.points), where.active(series.points)
         one_domain = bool((ranks == active).all()) and len(np.unique(active)) > 1
         one_node = bool((domains.nodes(ranks) <= 1).all())
-        return cls(series.parameters, where.work, domains, columns, one_domain, one_node)
+        either = one_domain and columns == (WORK,)
+        columns = (WORK, ACTIVE) if either else columns
+        return cls(series.parameters, where.work, domains, columns, one_domain, one_node, either)
 
 
 def occupancy(where: Where, points: Array) -> Array:

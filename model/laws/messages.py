@@ -3,9 +3,10 @@
     T(P, x) = a + b x^s + c log2 P
 
 with x the work per rank, and s 1/2 or 2/3 for the surface of what a rank owns, 1 for its volume (Ding et al. 2018,
-equation 4: constant, volume and tree of messages). In place of log2 P a tree has ceil(log2 P) whole steps, and one
-message to each other rank makes P - 1; in place of x^s, all but a rank's own share of a whole is 1 - 1/P. Where nodes
-are known, growth over them or a step beyond the first may be in place of the tree. A single rank sends nothing.
+equation 4: constant, volume and tree of messages). There may be no constant. In place of log2 P a tree has ceil(log2 P)
+whole steps, and one message to each other rank makes P - 1; in place of x^s, all but a rank's own share of a whole is
+1 - 1/P. Where nodes are known, growth over them or a step beyond the first may be in place of the tree. A single rank
+sends nothing.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from ranksight.core.arrays import Array, Mask
 from ranksight.core.experiment import WHOLE
 from ranksight.core.records import dataclass
 from ranksight.model.kernel_time.learn_counted import located
-from ranksight.model.kernel_time.sums import Sums, fit_sums, forms, term
+from ranksight.model.kernel_time.sums import Sums, fit_sums, forms, term, values_of
 from ranksight.model.kernel_time.work_per_rank import work_per_rank
 from ranksight.model.laws.law import LAWS, MESSAGES, Law, LawTimes
 from ranksight.model.laws.view import Asked, View
@@ -120,7 +121,11 @@ def fit_exchange(series: Series, domains: Domains = NOT_DESCRIBED) -> Exchange |
     middle, error = middle[some], np.hypot(error[some], REPEATED) * middle[some]
     places, known = _places(part.points, series.parameters, domains), len(over) - len(series.parameters)
     lone = (len(over) - 1,) if known else ()
-    times = fit_sums(forms(over, tree, surface), places, middle, np.nan_to_num(error), known, lone)
+    space = forms(over, tree, surface, bare=True)
+    # No sum is zero where a time was measured, as growth over nodes alone is on one.
+    possible = values_of(space.terms, space.members, places).sum(axis=1).min(axis=1) > 0
+    space = replace(space, members=space.members[possible], prior=space.prior[possible])
+    times = fit_sums(space, places, middle, np.nan_to_num(error), known, lone)
     return Exchange(tuple(np.array(kernels, dtype=object)[some]), series.parameters, times, domains)
 
 

@@ -68,6 +68,20 @@ class Weights(Stored):
         common = Weights((), self.laws, np.zeros((0, len(self.laws))), self.common).of(("",), laws)[0]
         return Weights((*rest, *kernels), laws, np.concatenate([self.of(rest, laws), theirs]), common)
 
+    def judged(self, kernels: Sequence[str], scores: Mapping[str, Array]) -> Weights:
+        """The same where laws of some kernels have further logarithmic scores (K,), worth as much as one held-out set.
+        Weights of kernels that no law has one of stay."""
+        laws, table = tuple(scores), np.array(list(scores.values())).reshape(len(scores), -1).T
+        rows = np.flatnonzero(np.isfinite(table).any(axis=1))
+        if not len(rows):
+            return self
+        some, table = tuple(kernels[row] for row in rows.tolist()), table[rows]
+        # A law that says nothing of some runs is no better than the worst that does.
+        table = np.where(np.isfinite(table), table, np.nanmin(table, axis=1, keepdims=True))
+        weight = self.of(some, laws) * np.exp(table - table.max(axis=1, keepdims=True))
+        weight /= weight.sum(axis=1, keepdims=True)
+        return self.having(some, dict(zip(laws, weight.T, strict=True)))
+
     def without(self, law: str) -> Weights:
         """The same weights of all other laws, and none of this one."""
         names = self.laws if law in self.laws else (*self.laws, law)
@@ -131,7 +145,9 @@ def _shared(score: Array, prior: Array) -> tuple[Array, Array]:
 
 
 def log_score(law: LawTimes, kernels: tuple[str, ...], truth: Array) -> Array:
-    """Mean logarithm (K,) of the density that a law gave to ln of `truth` (K, k), NaN where it gave none."""
+    """Mean logarithm (K,) of the density that a law gave to ln of `truth` (K, k), NaN where it gave none; nothing is
+    asked where `truth` is zero, as a message's time on one rank is."""
+    truth = np.where(truth > 0, truth, np.nan)
     result = np.full(len(kernels), np.nan)
     rows = places(law.kernels, kernels)
     centre, down, up = (part[rows] for part in (law.time.centre, law.time.down, law.time.up))

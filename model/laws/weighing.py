@@ -15,6 +15,7 @@ from ranksight.model.laws.stacking import PRIOR, Weights, learn_weights, log_sco
 from ranksight.model.laws.together import Laws
 from ranksight.model.laws.view import Asked, Fits, View, medians
 from ranksight.model.priors import HELD_OUT_DEEPEST, HELD_OUT_REST
+from ranksight.model.series.computation import waiting
 from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
 from ranksight.model.sharing.needs import LEAST
@@ -131,13 +132,24 @@ def _first_beyond(view: View, keep: Mask, fits: Fits, kernels: tuple[str, ...]) 
     return np.isin(np.array(kernels, dtype=object), sent)[:, None] & beyond
 
 
-def inside_weights(asked: Asked, pace: float, series: Series) -> Weights | None:
-    """Weights of the laws between the runs: by how well each meets the measured times, at which it is `asked`. None
-    without a time."""
+def inside_weights(asked: Asked, pace: float, series: Series, weights: Weights) -> tuple[Weights, Weights] | None:
+    """Weights of the laws between the runs: by how well each meets the measured times, at which it is `asked`. Also the
+    `weights` beyond the runs: those of messages are judged by that, too, and stand on both sides. None without a time.
+
+    Few runs hold out no law of messages that needs three numbers of ranks, and one whose costs miss the runs themselves
+    by factors is not what happens beyond them either.
+    """
     kernels = asked.timed
     if not kernels:
         return None
-    return learn_weights(kernels, _each(Laws.of(asked, pace), kernels, medians(series, "time", kernels)))
+    scores = _each(Laws.of(asked, pace), kernels, medians(series, "time", kernels))
+    inside, waits = learn_weights(kernels, scores), waiting(series)
+    at = [row for row, kernel in enumerate(kernels) if kernel in waits]
+    if not at:
+        return inside, weights
+    some = tuple(kernels[row] for row in at)
+    judged = weights.judged(some, {law: score[at] for law, score in scores.items()})
+    return inside.having(some, dict(zip(scores, judged.of(some, tuple(scores)).T, strict=True))), judged
 
 
 def by_misfit(function: Array, shared: Array, freedom: Array) -> Array:

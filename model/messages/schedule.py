@@ -89,6 +89,7 @@ class _Builder:
         self.channels: list[Channel] = []
         self.calls: dict[int, list[list[Call]]] = {n: [[], [], [], []] for n in range(len(order.places))}
         self.steps: list[float] = []
+        self.made: dict[tuple[object, ...], list[tuple[Ints, Array, Array]]] = {}
 
     def schedule(self) -> Schedule:
         """The program."""
@@ -105,6 +106,7 @@ class _Builder:
         for n, place in enumerate(self.order.places):
             if self.names[n] in OPERATIONS:
                 self._collective(n, place)
+        self.steps += [_steps(made) for made in self.made.values()]
         whole = float(np.median(self.steps)) if self.steps else float(self.order.steps)
         steps = int(np.clip(round(whole), 1, MOST_STEPS))
         calls: list[Call] = []
@@ -166,22 +168,9 @@ class _Builder:
         if not several.any():
             return None
         each = max(one.count, 1)
-        self.steps.append(float(np.median(count[several])) / each / self._shared(one))
+        made = (source * ranks + target)[several], count[several], np.full(int(several.sum()), float(each))
+        self.made.setdefault((entry.kernel, entry.operation, entry.tags), []).append(made)
         return np.repeat(source[several], each), np.repeat(target[several], each), np.repeat(size[several], each)
-
-    def _shared(self, one: Sent) -> int:
-        """Places of a step that send messages of the same rule between ranks of the same kinds; one of a round that the
-        traced run did not have."""
-        places = self.order.places
-        kinds = places[one.send].of, places[one.receive].of
-        rule = one.entry, one.rule, one.round
-        same = {
-            (other.send, other.receive)
-            for other in self.order.sent
-            if (other.entry, other.rule, other.round) == rule
-            and (places[other.send].of, places[other.receive].of) == kinds
-        }
-        return max(len(same), 1)
 
     def _call(self, what: str, n: int, channel: int) -> Call:
         place = self.order.places[n]
@@ -227,6 +216,14 @@ class _Builder:
         call, count = _collective(rows, self.table.ranks)
         self.steps.append(count / before)
         self.calls[n][0].append(call)
+
+
+def _steps(made: list[tuple[Ints, Array, Array]]) -> float:
+    """Steps that an operation's messages are of: links with their messages in the whole program, and in a step, each
+    time that a step has some of them; two neighbours may be one rank."""
+    codes, count, each = (np.concatenate(parts) for parts in zip(*made, strict=True))
+    _, first, back = np.unique(codes, return_index=True, return_inverse=True)
+    return float(np.median(count[first] / np.bincount(back.reshape(-1), weights=each)))
 
 
 def _works(seconds: Array, steps: int, jitter: float) -> Array:

@@ -12,7 +12,7 @@ import numpy as np
 from ranksight.core.arrays import Array, Index
 from ranksight.core.records import dataclass
 from ranksight.model.plaindata import Stored
-from ranksight.model.priors import UNSEEN
+from ranksight.model.priors import BEND, UNSEEN
 from ranksight.model.process.covariance import PARTS, Turn, beyond, smooth, unseen, variance, within
 from ranksight.model.process.prevalence import coordinates
 from ranksight.model.process.solve import KINDS, Data, Solved, columns, efolds, refined
@@ -26,7 +26,7 @@ NORMAL = 30.0
 SMALLEST = 1e-300
 """Value that is none, below what a time may be."""
 VAGUEST = 1e300
-"""Largest square of a relative deviation that is told from others."""
+"""Largest square of a relative deviation that is distinguished from others."""
 BATCH = 20_000
 """Hypotheses x asked values at once."""
 
@@ -82,7 +82,29 @@ class Process(Stored):
         # Hypotheses are solved once for both.
         every = self.straight(np.concatenate([points, places]))
         count = len(points)
-        return Components(*(part[..., :count] for part in every)), every.centre[..., count + inverse.ravel()]
+        straight = Components(*(part[..., :count] for part in every))
+        straight = straight._replace(spread=np.hypot(straight.spread, self.bend(points)))
+        return straight, every.centre[..., count + inverse.ravel()]
+
+    def bend(self, points: Array) -> Array:
+        """Standard deviation (p, k) of ln y at `points` (k, d) that two values of a coordinate leave open.
+
+        Laws whose slope s is the same over two values, a and b, differ between and beyond them by their curvature times
+        (x - a) (x - b) / 2 (Newton's interpolation), all in e-folds; that of a constant and a power q is s (q - s).
+        """
+        square = np.zeros((len(self), len(points)))
+        for axis, runs in enumerate(self.points.T):
+            ends = np.array(sorted(set(runs.tolist())))
+            if len(ends) != 2:
+                continue
+            low, high = (np.log(points[:, axis] / end) for end in ends)
+            if (off := np.flatnonzero(np.abs(low * high) > 0)).size:
+                sides = np.repeat(points[None, off], 2, axis=0)
+                sides[..., axis] = ends[:, None]
+                median = self.medians(sides.reshape(-1, points.shape[1])).reshape(len(self), 2, -1)
+                slope = (median[:, 1] - median[:, 0]) / np.log(ends[1] / ends[0])
+                square[:, off] += (BEND * slope * low[off] * high[off] / 2) ** 2
+        return np.sqrt(square)
 
     def scattered(self) -> Array:
         """Standard deviation (p,) of ln y of a configuration's value around its law: of jobs, and of the mean of what

@@ -18,6 +18,8 @@ import numpy as np
 from ranksight.core.arrays import Array, Index
 from ranksight.core.dims import largest_prime
 from ranksight.core.records import dataclass
+from ranksight.model import priors
+from ranksight.model.quantity import CENTRAL
 from ranksight.model.search.gridterms import GRID_TERMS, MOST_RANKS, GridTerm, grid_values
 
 DIVIDING = ("ranks", "nodes", "p", "processes")
@@ -59,6 +61,10 @@ SAME = 1e-9
 def on_a_grid(text: str) -> Factor:
     """The factor of process grids whose term has this text, of the fewest dimensions where several have it."""
     return ON_GRIDS[[each.text for each in GRID_TERMS].index(text)]
+
+
+EACH_OTHER: tuple[Factor, ...] = ((1.0, 0.0, 0.0), on_a_grid("x - 1"))
+"""What goes by the number of ranks, or of all others."""
 
 
 def ghosted(dimensions: int) -> tuple[Factor, ...]:
@@ -162,20 +168,42 @@ def values(terms: Array, points: Array) -> Array:
         return np.asarray(sign * np.exp(size))
 
 
+def last_partners(most: float) -> float:
+    """Ranks beyond which a rank that had all others of `most` ranks as partners has no more of them in a twentieth of
+    the cases, the lower end of a 90 % interval; infinite where that is rarer.
+
+    What goes to all others never ends. With the probability pi partners are those of bands, stencils and groups, which
+    end at a number of ranks that is as likely as another in logarithms, up to the widest, L. After R e-folds in which
+    they became more they end within the next d <= L - R with the probability
+
+        pi d / (pi (L - R) + (1 - pi) L)
+    """
+    ends, widest = priors.PARTNERS_END, np.log(priors.PARTNERS_MOST)
+    left = widest - np.log(max(most, 1.0))
+    d = (1 - CENTRAL) / 2 * (ends * left + (1 - ends) * widest) / ends
+    return float(most * np.exp(d)) if d < left else np.inf
+
+
 def ended_values(terms: Array, points: Array, parameters: Sequence[str], largest: Array, leading: Index) -> Array:
     """Values (t, k) of terms at `points` (k, m) where sides of a process grid are cut no further than in the runs.
 
     A term of one side that is the same on half of the most ranks measured as there may follow a side that was not cut
     in between, or work that no more ranks share: on more ranks it stays as it is. Where a term of all sides of such a
-    grid is among the `leading` ones (indices) of the series and changed in between, the program has that grid.
-    `largest` (m,): values measured.
+    grid is among the `leading` ones (indices) of the series and changed in between, the program has that grid. What is
+    done for each other rank may end with the partners (:func:`last_partners`). `largest` (m,): values measured.
     """
     beyond = values(terms, points)
     axis = list(parameters).index("ranks") if "ranks" in parameters else 0
     further = points[:, axis] > largest[axis]
+    if "ranks" not in parameters or not further.any():
+        return beyond
+    each = np.flatnonzero((terms[:, axis] == np.array(EACH_OTHER)[:, None]).all(axis=2).any(axis=0))
+    last = points[further]
+    last[:, axis] = np.fmin(last[:, axis], last_partners(largest[axis]))
+    beyond[np.ix_(each, further)] = values(terms[each], last)
     numbers = -terms[:, axis, 2]
     gridded = np.flatnonzero((numbers > 0) & (numbers <= len(GRID_TERMS)))
-    if "ranks" not in parameters or not further.any() or not len(gridded):
+    if not len(gridded):
         return beyond
     near, half = points[further], points[further]
     near[:, axis], half[:, axis] = largest[axis], max(largest[axis] // 2, 1.0)

@@ -213,19 +213,21 @@ def _scale(measured: Measured, growth: Growth, application: Application) -> tupl
 
 
 def weigh_inside(measured: Measured, growth: Growth, application: Application) -> Application:
-    """Weigh the laws between the runs, where there are several and not very many kernels; keep the runs."""
+    """Weigh the laws between the runs, and those of messages by these too, where there are several and not very many
+    kernels; keep the runs."""
     functions, series = growth.functions, measured.series
     known = replace(application, runs=Runs.of(series))
-    if application.counted is None or sum(name == "time" for _, name in functions.rows) > MOST_INSIDE:
+    if not application.laws.learned or sum(name == "time" for _, name in functions.rows) > MOST_INSIDE:
         return known
     predicted = functions.predict(series.points)
     asked = application.asked(predicted, functions, series.points, Share.even(series.points, predicted))
-    inside = inside_weights(asked, application.pace, series)
-    if inside is None:
+    weighed = inside_weights(asked, application.pace, series, application.weights)
+    if weighed is None:
         return known
+    inside, weights = weighed
     for law, share in zip(application.weights.laws, application.weights.common, strict=True):
         inside = inside if share else inside.without(law)
-    return replace(known, inside=inside)
+    return replace(known, inside=inside, weights=weights)
 
 
 def weigh_domain(growth: Growth, application: Application) -> Application:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ranksight.core.arrays import Array
+from ranksight.core.arrays import Array, Index
 from ranksight.core.records import dataclass
 from ranksight.model.application import measured as timing
 from ranksight.model.application.comm_blocking import STATED, Taken
 from ranksight.model.application.communication import Communication
 from ranksight.model.application.fit_blocking import fit_blocking
 from ranksight.model.application.forms import fit_forms
+from ranksight.model.application.hidden import RESOLUTION, find_hidden
 from ranksight.model.application.network import NO_NETWORK, Network
 from ranksight.model.application.replayed import weigh_replay
 
@@ -68,7 +70,8 @@ def _by_forms(
     if formed.forms is None or not timing.apart(runs, predicted.by_point(predicted.computed), timed):
         return sent
     cost = formed.by_kind(predicted.points, NO_NETWORK)
-    took = timing.taken(runs, predicted.by_point(predicted.uneven), cost)
+    seconds = timing.seconds_of(runs, predicted.by_point(predicted.uneven), _stated(cost, timing.placed(runs)))
+    took = timing.averaged(runs, seconds)
     names = formed.functions.fitted.parameters
     return replace(formed, blocking=fit_blocking(names, took, cost, lambda _: {STATED: 1.0}, 0.0))
 
@@ -82,19 +85,29 @@ def _over_network(
     each = [seconds for (_, way), seconds in cost.items() if way == STATED]
     computed, waiting = predicted.by_point(predicted.computed), predicted.by_point(predicted.uneven)
     remark = timing.contradiction(names, runs, computed, predicted.by_point(np.sum(each, axis=0)))
-    took = timing.taken(runs, waiting, cost)
+    at = timing.placed(runs)
+    prices = _stated(cost, at)
+    seconds = timing.seconds_of(runs, waiting, prices)
+    mean = predicted.computed - predicted.uneven
+    hidden = find_hidden(seconds, prices, mean[at], sent.operations)
+    if hidden is not None:
+        seconds |= {kind: np.maximum(seconds[kind], RESOLUTION * mean[at]) for kind in hidden.kinds}
+    took = timing.averaged(runs, seconds)
 
     def priced(part: Taken) -> Communication:
         """The law of prices by some of the runs."""
-        prices = sent.by_kind(part.points, network)
-        return replace(sent, blocking=fit_blocking(names, part, prices, network.ways, node))
+        return replace(sent, blocking=fit_blocking(names, part, sent.by_kind(part.points, network), network.ways, node))
 
-    learned = replace(sent, blocking=fit_blocking(names, took, cost, network.ways, node), remark=remark)
-    if learned.blocking is None:
+    blocking = fit_blocking(names, took, cost, network.ways, node)
+    learned = replace(sent, blocking=blocking, hidden=hidden, remark=remark)
+    if blocking is None:
         return learned
-    uneven = np.array([waiting[tuple(point)] for point in took.points.tolist()])
-    mean = np.array([computed[tuple(point)] for point in took.points.tolist()]) - uneven
-    return replace(learned, replayed=weigh_replay(sent, network, took, priced, mean, uneven))
+    return replace(learned, replayed=weigh_replay(sent, network, took, priced, mean, predicted.uneven))
+
+
+def _stated(cost: Mapping[tuple[str, str], Array], places: Index) -> dict[str, Array]:
+    """Modelled seconds of each kind in runs at these `places` of the configurations, by the stated algorithms."""
+    return {kind: seconds[places] for (kind, way), seconds in cost.items() if way == STATED}
 
 
 def _boundary(network: Network, domains: Domains) -> float:

@@ -21,6 +21,7 @@ from ranksight.model.structure.sumkinds import (
     partner_counts,
     shown_groups,
     turned,
+    uneven,
 )
 
 CALLS = frozenset({"visits", "peers"})
@@ -39,6 +40,7 @@ class Called:
     along: Mapping[str, frozenset[str]] = field(default_factory=dict)  # the sides of a grid of those that send by some
     groups: Mapping[str, int] = field(default_factory=dict)  # ranks of the groups that communicators show
     lines: Mapping[str, frozenset[str]] = field(default_factory=dict)  # sides of a grid that communicators lie along
+    even: frozenset[tuple[str, str]] = frozenset()  # those, and metrics, of which all ranks have the same in all runs
 
     def placed(self, kernel: str) -> bool:
         """Whether the sides of a grid, or the groups, that a kernel sends along are known."""
@@ -58,7 +60,7 @@ def on_same_sides(cost: Array, keys: Sequence[tuple[str, str]], called: Called, 
     `most` ranks, more than these partners, and is nothing that operations of all ranks do. What is sent within or
     between groups of ranks goes by these, where a sum of them meets it. Groups without a communicator of their own, as
     where the first rank of each node does what the others do not, are rivals by a single term, where runs of up to
-    `most` ranks have several.
+    `most` ranks have several. Counts that are the same on all ranks are no binomial tree's, and no group's.
 
     Bytes go by the sides of the process grid along which the kernel's messages go: faces of a plane are the same at 2,
     4 and 8 ranks, and no constant. They go by none where these are collective operations of all ranks. Messages and
@@ -82,6 +84,8 @@ def on_same_sides(cost: Array, keys: Sequence[tuple[str, str]], called: Called, 
             shown = shown_groups(most) & (kernel not in called.together)
             # How many ranks a group has is one more number that meets the counts.
             adjusted[row, of_groups] += np.where(shown, priors.RANK_SUMS["term"], np.inf)[of_groups]
+        if (kernel, name) in called.even:
+            adjusted[row, uneven()] = np.inf
         if kernel not in called.along:
             adjusted[row, of_sides((RING_FACE,))[1] | turned()] = np.inf
         if kernel in called.together:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ranksight.core.arrays import Array, Mask
+from ranksight.core.arrays import Array, Index, Mask, ratio
 from ranksight.core.errors import InputError
 from ranksight.core.records import dataclass
 from ranksight.model.fitting.fitted import Fitted
@@ -166,7 +166,10 @@ class Functions(Stored):
         """The answers open for what partners of irregular data may become with more ranks.
 
         Where blocks become smaller than what they reach, as many times more ranks are within it as there are more, and
-        a rank's bytes are a share of the same data. Where nothing is known of them, both may be more or less.
+        a rank's bytes are a share of the same data. Partners on a grid of several sides are within reach along each of
+        these, and bytes go by its faces however many ranks they reach. Where nothing is known of the partners, both
+        may be more or less. Bytes whose messages follow the grid lie between its faces and messages as long as with the
+        most ranks: blocks do not grow, and a face with a margin shrinks no faster than one without.
         """
         keys = (*self.irregular, *self.unruled)
         if not keys:
@@ -174,17 +177,35 @@ class Functions(Stored):
         index = self.fitted.indices(keys)
         unknown = np.array([key in self.unruled for key in keys])[:, None]
         calls = np.array([name == MESSAGES for _, name in keys])[:, None]
-        more = np.fmax(points[:, self.fitted.parameters.index("ranks")] / self.traced, 1.0)[None]
+        ranks = points[:, self.fitted.parameters.index("ranks")]
+        more = np.broadcast_to(np.fmax(ranks / self.traced, 1.0), (len(keys), len(points))).copy()
+        for row, longer in self.neighbours.longer_sides([kernel for kernel, _ in self.irregular], ranks).items():
+            more[row] = longer if calls[row] else 1.0
         opened = rows_of(answer, index)
         lower, upper = (
             np.where(calls & ~unknown, opened.lower, opened.lower / more),
             np.where(calls | unknown, opened.upper * more, opened.upper),
         )
+        sent = [row for row in np.flatnonzero(unknown & ~calls) if (keys[row][0], MESSAGES) in self.lawful]
+        if sent and (more > 1).any():
+            at = [self.fitted.indices([(keys[row][0], name) for row in sent]) for name in (MESSAGES, BYTES)]
+            lower[sent], upper[sent] = (
+                opened.lower[sent],
+                np.fmax(opened.upper[sent], self._as_long(answer, points, *at)),
+            )
         with np.errstate(divide="ignore", invalid="ignore"):
             factor = np.where(upper > lower, upper / lower, 1.0)
         status, reason = forecast.judged_by_width(factor, opened.status, opened.reason)
         opened = replace(opened, lower=lower, upper=upper, status=status, reason=reason)
         return choose(answer, opened, index, np.ones(opened.value.shape, dtype=bool))
+
+    def _as_long(self, answer: Forecast, points: Array, messages: Index, volumes: Index) -> Array:
+        """The most bytes (r, k) of series `volumes` (r,) where their `messages` (r,) are as long as with the most ranks
+        that were traced."""
+        axis, nearest = self.fitted.parameters.index("ranks"), points.copy()
+        nearest[:, axis] = np.fmin(points[:, axis], self.traced)
+        most = self._structural(nearest)
+        return most.upper[volumes] * ratio(answer.value[messages], most.value[messages], np.inf)
 
     def _varied(self, answer: Forecast, points: Array) -> Forecast:
         """Nothing is known at another value of a parameter that took one, whatever structure the others have."""

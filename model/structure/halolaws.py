@@ -18,9 +18,11 @@ from collections.abc import Collection
 
 import numpy as np
 
+from ranksight.core import special
 from ranksight.core.arrays import Array, Index, Ints, Mask
 from ranksight.core.dims import dims_create
 from ranksight.core.records import dataclass
+from ranksight.model.quantity import CENTRAL
 from ranksight.model.structure.haloterms import HALOS
 from ranksight.model.structure.rankterm import Halo
 from ranksight.model.structure.rankterms import RANK_TERMS, term_values
@@ -59,8 +61,7 @@ def find_margins(values: Array, ranks: Ints, kinds: Collection[Halo]) -> tuple[F
     if not used.any() or not ways:
         return [], 0.0
     powers = MARGINS[:, None] ** np.arange(3)
-    sides = [dims_create(int(p), 3) for p in ranks]
-    share = np.array([CUBES * side[-1] / side[0] for side in sides])
+    share = _meeting(ranks)
     fits = [_fit(values, known, powers[:, : len(way)] @ terms[way], share) for way in ways]
     likely = np.array([each.likely for each in fits])
     first = int(likely.argmax())
@@ -76,6 +77,22 @@ def find_margins(values: Array, ranks: Ints, kinds: Collection[Halo]) -> tuple[F
             shown = [i for i in range(parts.shape[1]) if (parts[used, i] > 0).any()]
             halos.append((tuple(ways[at][i] for i in shown), parts[:, shown]))
     return halos, scatter
+
+
+def _meeting(ranks: Ints) -> Array:
+    """Share (n,) of the runs at each of `ranks` that meet the law."""
+    sides = [dims_create(int(p), 3) for p in ranks]
+    return np.array([CUBES * side[-1] / side[0] for side in sides])
+
+
+def margin_reach(ranks: Ints) -> Array:
+    """Relative half-width (n,) of the 90 % interval around the law at each of `ranks`: of deviations of :data:`CLOSE`
+    and, where blocks are no cubes, :data:`WIDE`."""
+    share = _meeting(ranks)
+    tries = np.geomspace(CLOSE, 10 * WIDE, 400)
+    near, far = (2 * special.ndtr(tries / width) - 1 for width in (CLOSE, WIDE))
+    held = share[:, None] * near + (1 - share[:, None]) * far
+    return np.asarray(tries[(held >= CENTRAL).argmax(axis=1)])
 
 
 @dataclass(frozen=True)

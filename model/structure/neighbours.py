@@ -81,7 +81,7 @@ class Neighbours(Structure):
     @property
     def exact(self) -> set[tuple[str, str]]:
         """Kernels and metrics that follow the law to rounding on some grid."""
-        met = ((self.weight > 0) & (self.residual == 0)).any(axis=1)
+        met = np.asarray(self._met.any(axis=1)).tolist()
         return {key for key, yes in zip(self.keys, met, strict=True) if yes}
 
     def without(self, keys: Collection[tuple[str, str]]) -> Neighbours:
@@ -99,12 +99,34 @@ class Neighbours(Structure):
         they do, the likeliest first."""
         kinds: dict[str, list[Halo]] = {}
         for row, (kernel, name) in enumerate(self.keys):
-            fits = (self.weight[row] > 0) & (self.residual[row] == 0)
+            fits = self._met[row]
             order = [g for g in np.argsort(-self.weight[row], kind="stable").tolist() if fits[g]]
             grids = [self.grids[g] for g in order if name == "messages" and len(set(self.grids[g].periodic)) == 1]
             if grids:
                 kinds[kernel] = list(dict.fromkeys(map(_halo_of, grids)))
         return kinds
+
+    def longer_sides(self, kernels: Sequence[str], ranks: Array) -> dict[int, Array]:
+        """How many times as many ranks the side that grows most has at `ranks` (k,) as in the largest run, by the index
+        of those kernels whose messages go to each neighbour to rounding, along more sides than one of every grid."""
+        rows, most = self.rows, self.measured[-1] if self else 1
+        grown: dict[int, Array] = {}
+        for at, kernel in enumerate(kernels):
+            row = rows.get((kernel, "messages"))
+            grids = [] if row is None else [grid for grid, yes in zip(self.grids, self._met[row], strict=True) if yes]
+            before = [np.array(grid.extents(most)) for grid in grids]
+            if grids and all((sides > 1).sum() > 1 for sides in before):
+                each = [
+                    [np.max(grid.extents(int(count)) / sides) for count in ranks]
+                    for grid, sides in zip(grids, before, strict=True)
+                ]
+                grown[at] = np.fmax(np.max(each, axis=0), 1.0)
+        return grown
+
+    @property
+    def _met(self) -> Mask:
+        """Grids (s, g) on which a series follows the law to rounding."""
+        return np.asarray((self.weight > 0) & (self.residual == 0))
 
     def predict(self, points: Array) -> Forecast:
         """Forecast the s series at `points` (k, m): weighted median and quantiles over the grids."""

@@ -39,12 +39,13 @@ from ranksight.core.arrays import Array, Index, Ints, Mask
 from ranksight.core.records import dataclass
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.quantity import CENTRAL, TAIL
+from ranksight.model.search.terms import last_partners
 from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
 from ranksight.model.structure.called import Called, on_same_sides
 from ranksight.model.structure.coefficients import Coefficients, weighted_quantile
 from ranksight.model.structure.gridlaw import EXACT
-from ranksight.model.structure.halolaws import CLOSE, Found, find_margins
+from ranksight.model.structure.halolaws import CLOSE, Found, find_margins, margin_reach
 from ranksight.model.structure.improving import Key, Structure
 from ranksight.model.structure.ranksums import by_chance, different, find_costs
 from ranksight.model.structure.rankterm import Halo
@@ -101,6 +102,9 @@ class RankLaws(Structure):
                 status[row] = np.where(bad, parts.status[index], status[row])
                 reason[row] = np.where(bad, parts.reason[index], reason[row])
         reach = TAIL * np.array(self.scatter)[:, None] * value
+        if reach.any():
+            further = margin_reach(np.where(whole, ranks, 1).astype(np.int64)) * value
+            reach = np.where(reach > 0, np.fmax(reach, further), reach)
         lower, upper = np.maximum(lower - reach, 0.0), upper + reach
         with np.errstate(divide="ignore", invalid="ignore"):
             factor = np.where(upper > lower, upper / lower, 1.0)
@@ -165,22 +169,12 @@ OTHERS = ("ranks - 1", "ranks")
 
 
 def _ended(terms: Array, ranks: Array, most: float) -> Array:
-    """Values (t, k) of terms where partners may have become no more beyond the `most` ranks of the runs, with less in
-    a twentieth of the cases: the lower end of a 90 % interval.
-
-    After R e-folds in which they became more they end within the next d with the probability d / (R + d) (rule of
-    succession of a uniform prior of the place), at a number of ranks that is as likely as another in logarithms.
-    """
-    beyond = ranks > most
-    if most <= 1 or not beyond.any():
-        return terms
-    seen, further = np.log(most), np.log(np.where(beyond, ranks / most, np.e))
-    share = np.fmin((1 - CENTRAL) / 2 * (seen + further) / further, 1.0)
-    last = np.where(beyond, most * np.exp(share * further), ranks)
+    """Values (t, k) of terms where partners may have become no more beyond the `most` ranks of the runs
+    (:func:`ranksight.model.search.terms.last_partners`); of all terms where `most` is 0."""
+    last = last_partners(most) if most > 1 else np.inf
     least = terms.copy()
     for name in OTHERS:
-        at = list(RANK_TERMS).index(name)
-        least[at] -= np.where(beyond, ranks - last, 0.0)
+        least[list(RANK_TERMS).index(name)] -= np.fmax(ranks - last, 0.0)
     return least
 
 

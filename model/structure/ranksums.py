@@ -18,6 +18,7 @@ from ranksight.model.structure.gridlaw import EXACT
 from ranksight.model.structure.halolaws import Found
 from ranksight.model.structure.rankterms import CYCLIC, RANK_TERMS, sums, term_values
 from ranksight.model.structure.sumkinds import (
+    corners,
     cut_edges,
     grouped,
     rare,
@@ -46,7 +47,8 @@ LEAST = 1e-3
 WHOLE = 0.05
 """How far a power of the size may be from that of the sides."""
 OF_BLOCKS = 10.0
-"""How many times as likely as others sums are that see the size as edges of blocks alone, with a side each."""
+"""How many times as likely as others sums are that see the size as edges of blocks alone, with a side each; and others
+as those with corners that grow."""
 REGULAR = 1e-9
 """Determinant, terms over their largest values, from which on the ranks distinguish the terms."""
 
@@ -116,24 +118,28 @@ def different(
         same = rounded(predicted / np.nanmax(np.abs(values[decided]), axis=1, keepdims=True), 5).tobytes()
         if same in distinct or len(distinct) < RIVALS:
             distinct.setdefault(same, (one, coefficients))
-            more = OF_BLOCKS if sizes is not None and _of_blocks(one, coefficients, sizes) else 1.0
+            more = 1.0 if sizes is None else _with_size(one, coefficients, sizes)
             odds[same] = odds.get(same, 0.0) + more * float(np.exp(least - cost[h]))
     likely = sorted(distinct, key=lambda same: -odds[same])
     return [distinct[same] for same in likely], np.array([odds[same] for same in likely])
 
 
-def _of_blocks(one: tuple[int, ...], coefficients: Array, sizes: Array) -> bool:
-    """Whether a sum is of the edges of blocks: size/x, size/y and size/z to whole powers, none of the size alone.
+def _with_size(one: tuple[int, ...], coefficients: Array, sizes: Array) -> float:
+    """How many times as likely as others a sum is by how its coefficients (g, q) go with the `sizes` (g,).
 
-    `coefficients` (g, q) at the `sizes` (g,).
+    Sums of the edges of blocks, size/x, size/y and size/z to whole powers, and none of the size alone, are likely.
+    Messages across corners are of few cells whatever the size, so that one length to neighbours all around does not
+    grow with it.
     """
     known = np.isfinite(coefficients).all(axis=1) & (coefficients > 0).all(axis=1)
+    if known.sum() < 2:
+        return 1.0
     edges = cut_edges()[list(one)]
-    if known.sum() < 2 or not np.isfinite(edges).all():
-        return False
     logs, at = np.log(coefficients[known]), np.log(sizes[known])
     powers = (at - at.mean()) @ (logs - logs.mean(axis=0)) / ((at - at.mean()) ** 2).sum()
-    return bool((np.abs(powers - edges) <= WHOLE).all())
+    if (powers[corners()[list(one)]] > WHOLE).any():
+        return 1 / OF_BLOCKS
+    return OF_BLOCKS if bool((np.abs(powers - edges) <= WHOLE).all()) else 1.0
 
 
 def by_chance(cost: Array, proven: Mask, values: Array, counted: Mask, offered: Mask, ranks: Ints) -> bool:

@@ -26,6 +26,7 @@ import numpy as np
 
 from ranksight.core.arrays import Array, Ints
 from ranksight.core.dims import dims_create
+from ranksight.model import priors
 from ranksight.model.structure.haloterms import HALO_TERMS
 from ranksight.model.structure.rankterm import Halo, RankTerm, Sides, doublings, steps
 
@@ -67,7 +68,7 @@ def _grouped(group: int) -> list[RankTerm]:
     ]
 
 
-LIMITS = range(2, 64)
+LIMITS = range(2, priors.PARTNERS_MOST)
 """Partners of a rank up to which it is looked for where they become no more: those of bands, stencils and groups."""
 
 
@@ -132,6 +133,8 @@ def _once_around(d: int) -> str:
     return " ".join(f"min({name}, 3)" for name in "xyz"[:d]) + " - 1"
 
 
+AROUND = {*ALL_AROUND.values(), *map(_once_around, (2, 3))}
+"""Names of the neighbours all around, those met twice once or twice."""
 ONCE = {text for d in (2, 3) for text in (_once_around(d), " + ".join(ONE_EACH.format(name) for name in "xyz"[:d]))}
 """Names of the neighbours on periodic grids of ranks that send once to each."""
 

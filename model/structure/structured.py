@@ -138,7 +138,8 @@ def _structured(
     traced, number, irregular, uneven = partners(experiment)
     grids = grids_of(experiment)[0] if "ranks" in experiment.parameters else ()
     sizes = communicators(experiment) if "ranks" in experiment.parameters else {}
-    shown = Called(together, traced, number, sides_along(experiment, grids), groups_of(sizes), lines_of(sizes))
+    along, same = sides_along(experiment, grids), even(experiment) if "ranks" in experiment.parameters else frozenset()
+    shown = Called(together, traced, number, along, groups_of(sizes), lines_of(sizes), same)
     later = {keys[row] for part in fitted.below for row in part.rows[part.between[:, 0] > 1].tolist()}
     laws = fit_rank_laws(series, sent, law.halos if law else None, shown, later, **each)
     minor = tuple(key for key in find_minor(series) if key not in lawful)
@@ -170,6 +171,26 @@ def collective(experiment: Experiment) -> dict[str, bool]:
             elif name in OPERATIONS:
                 whole |= {key: whole.get(key, True) and size == run.configuration["ranks"] for key in keys}
     return {key: yes for key, yes in whole.items() if key not in sending}
+
+
+def even(experiment: Experiment) -> frozenset[tuple[str, str]]:
+    """Kernels, and operations of kernels, with the metrics of which all ranks have the same in every run of several
+    ranks that has them: nobody does there what others do not, as those at the top of a tree."""
+    varied: dict[tuple[str, str], bool] = {}
+    for run, table in experiment.tables("messages", runs=_with_ranks(experiment)):
+        ranks = int(run.configuration["ranks"])
+        sends = {name: operation_name(str(name)) in {*SENDS, *OPERATIONS} for name in table["operation"].unique()}
+        sent = table[table["operation"].map(sends).astype(bool)] if ranks > 1 else table[:0]
+        kernels = sent["kernel"].astype(str)
+        for keys in (kernels, kernels + BETWEEN + sent["operation"].astype(str)):
+            sums = sent.groupby([keys.rename("key"), "rank"], observed=True)[["count", "bytes"]].sum()
+            of_ranks = sums.groupby("key").agg(["size", "min", "max"])
+            for column, metric_name in (("count", "messages"), ("bytes", "bytes_sent")):
+                part = of_ranks[column]
+                differs = (part["size"] < ranks) | (part["max"] > (1 + EXACT) * part["min"])
+                for key, yes in zip(part.index.tolist(), differs.tolist(), strict=True):
+                    varied[key, metric_name] = varied.get((key, metric_name), False) or yes
+    return frozenset(key for key, yes in varied.items() if not yes)
 
 
 MANY_RUNS = 2

@@ -12,6 +12,7 @@ from ranksight.core.dims import dims_create
 from ranksight.model.structure.rankterm import doublings
 from ranksight.model.structure.rankterms import (
     ALL_AROUND,
+    AROUND,
     CYCLIC,
     ENDS,
     HALVING,
@@ -41,6 +42,12 @@ def cut_edges() -> Array:
         falls = term.dimensions > 1 and first > 0 and last > 0
         powers.append(np.log(first / last) / np.log(far / near) if falls else np.nan)
     return np.array(powers)
+
+
+@lru_cache(maxsize=1)
+def corners() -> Mask:
+    """Terms (t,) of neighbours across edges and corners too."""
+    return np.array([term.text in AROUND for term in RANK_TERMS.values()])
 
 
 def fewest_partners(ranks: int) -> Array:
@@ -86,6 +93,13 @@ def shown_groups(most: int) -> Mask:
     """Sums (h,) of a single term of groups of fewer than `most` ranks."""
     groups = [in_groups(name) for name in RANK_TERMS]
     return np.array([len(one) == 1 and 0 < groups[one[0]] < most for one in sums()])
+
+
+@lru_cache(maxsize=1)
+def uneven() -> Mask:
+    """Sums (h,) with a term of which two ranks have different parts: of groups, and of bits in their numbers."""
+    of_terms = np.array([in_groups(name) > 0 or "ones(" in name for name in RANK_TERMS])
+    return np.array([bool(of_terms[list(one)].any()) for one in sums()])
 
 
 @lru_cache(maxsize=8)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from ranksight.comm.loggp import fit_loggp
 from ranksight.comm.network import NetworkParameters, Piecewise
 from ranksight.comm.readers.pingpong import load
-from ranksight.comm.segments import fit_pieces
+from ranksight.comm.segments import _function, fit_pieces
 from ranksight.comm.sizes import SizeTable, order_statistics, summarise
 from ranksight.core.errors import InputError, InsufficientError
 
@@ -38,6 +38,25 @@ def test_pieces_and_coefficients_are_found_under_heavy_tails() -> None:
     assert fit.function.first == (0, 4096, 65536)
     np.testing.assert_allclose(fit.function.beta, EAGER.beta, rtol=0.05)
     np.testing.assert_allclose(fit.function(SIZES), EAGER(SIZES), rtol=0.05)
+
+
+def test_pieces_of_the_fewest_sizes_are_found() -> None:
+    """Each fold leaves out one of a piece's four sizes, and the sizes around it may be of two pieces."""
+    breaks = (0, 256, 1625, 4096, 10321, 26008, 65536)
+    alpha, beta = (8e-6, 9e-6, 8e-6, 9e-6, 16e-6, 14e-6, 46e-6), (1.8e-9, 1e-9, 1e-9, 7e-10, 1.3e-9, 1.1e-9, 8e-10)
+    size = np.unique(np.round(2 ** np.linspace(0, 20, 61)))
+    exact = pd.DataFrame({"bytes": size, "duration": Piecewise(breaks, alpha, beta)(size)})
+    function = fit_pieces(summarise(exact)).function
+    assert len(function.first) == len(breaks)
+    np.testing.assert_allclose(function(size), exact["duration"], rtol=1e-6)
+
+
+def test_a_size_that_has_jumped_is_of_the_piece_after_the_jump() -> None:
+    """Whichever piece relative residuals, which are never above 1 for it, have left it in."""
+    size = 2.0 ** np.arange(8, 20)
+    table = SizeTable(size, np.where(size < 65536, 1e-5, 6e-5), *np.ones((2, len(size))))
+    for start in (8, 9, 10):
+        assert _function(table, (0, start)).first == (0, 65536)
 
 
 def test_one_line_stays_one_piece() -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from ranksight.model.kernel_time.sums import values_of
 from ranksight.model.laws.messages import fit_exchange
 from ranksight.model.quantity import Quantity
 from ranksight.model.series.domains import Domains
@@ -109,3 +110,26 @@ def test_one_value_beyond_the_node_leaves_growth_open() -> None:
     assert 1.5e-3 < value < 9e-3
     assert low < 1.7e-3
     assert high > 4e-3
+
+
+def test_what_falls_and_what_grows_need_no_constant() -> None:
+    """A message to each other rank, and shares of all data, with a BF_comm that follows the ranks."""
+
+    def seconds(p: np.ndarray) -> np.ndarray:
+        return np.asarray((p / 16) ** -0.15 * LAWS["all to all"](p))
+
+    found = fit_exchange(series(seconds), Domains(12, 2, 24))
+    assert found is not None
+    value, low, high = (end[0] for end in found.at(FAR).interval(0.9))
+    true = seconds(FAR[:, 0])
+    assert value == pytest.approx(true, rel=0.1)
+    assert ((low < true) & (true < high)).all()
+
+
+def test_growth_over_nodes_is_no_sum_of_its_own_within_one() -> None:
+    """Its logarithm is zero there, where times were measured."""
+    found = fit_exchange(series(LAWS["tree"]), Domains(12, 2, 24))
+    assert found is not None
+    places = np.column_stack([RANKS[1:], 1.0 + (RANKS[1:] > 24), np.ceil(RANKS[1:] / 24)])
+    assert (values_of(found.times.terms, found.times.members, places).sum(axis=1) > 0).all()
+    assert (found.times.members >= 0).any(axis=1).all()

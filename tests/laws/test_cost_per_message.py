@@ -52,6 +52,50 @@ def test_what_is_not_known_of_the_messages_is_not_known_of_their_time():
     assert unsure.up.item() == pytest.approx(np.hypot(exact.up.item(), 0.5), rel=0.05)
 
 
+def test_messages_and_bytes_in_proportion_bound_each_other():
+    """Runs whose messages all have a length say nothing of what each part costs, and yet no part has a cost below 0."""
+    calls = 6 * RANKS**0.5
+    sent = np.stack([calls, 8 * calls])[None]
+    time = 2e-5 * calls[None]
+    learned = MessageCosts(("mpi",), RANKS[:, None], time, np.full(time.shape, 0.01), sent)
+    asked = np.log([6 * 64**0.5, 4 * 6 * 64**0.5])
+    messages, volume = (Quantity.exact(np.array([[count]])) for count in asked)
+    value, low, high = learned.at(np.array([[64.0]]), messages, volume).interval(0.9)
+    assert low.item() < 2e-5 * 6 * 8 < high.item()
+    assert high.item() < 4 * low.item()
+    assert value.item() < 1.1 * 2e-5 * 6 * 8
+
+
+def _reduction(folder, ranks: list[int], counted: bool = True) -> Experiment:
+    """A kernel that computes, and calls of a reduction: as many at any number of ranks, each a step of a tree longer."""
+    made = Experiment.create(folder, "reduction", ["ranks"])
+    rng = np.random.default_rng(5)
+    for count in ranks:
+        for rep in range(2):
+            times = np.array([8 / count, 0.012 * np.log2(count)]) * np.exp(0.01 * rng.normal(size=2))
+            calls = [np.nan, 200.0 * (count > 1)]
+            rows = {"kernel": ["solve", "reduce"], "rank": -1, "time": times, "messages": calls}
+            counts = {"bytes_sent": [np.nan, 8 * calls[1]]}
+            counts |= {"instructions": [1e9 / count, np.nan]} if counted else {}
+            made.add(Run({"ranks": float(count)}, rep), pd.DataFrame({**rows, **counts}))
+    return made
+
+
+@pytest.mark.parametrize("counted", [True, False])
+@pytest.mark.parametrize("asked", [12, 32])
+def test_costs_that_miss_the_runs_are_no_rival(tmp_path, asked: int, counted: bool):
+    model = fit(_reduction(tmp_path / "e", [1, 2, 4, 8], counted))
+    said = {each.kernel: each for each in model.predict(ranks=asked, metrics=["time"]).answers}["reduce"]
+    assert said.ok
+    assert said.value == pytest.approx(0.012 * np.log2(asked), rel=0.15)
+
+
+def test_costs_that_miss_the_runs_are_no_rival_between_them(tmp_path):
+    model = fit(_reduction(tmp_path / "e", [1, 2, 4, 8, 16]))
+    said = {each.kernel: each for each in model.predict(ranks=6, metrics=["time"]).answers}["reduce"]
+    assert said.lower > 0.8 * 0.012 * np.log2(6)
+
+
 def test_a_program_whose_messages_were_counted(tmp_path):
     """Bytes fall with the ranks, and each of few messages has a latency; kernels that compute have counts."""
     made = Experiment.create(tmp_path / "e", "halo", ["ranks"])

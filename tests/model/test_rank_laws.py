@@ -122,15 +122,28 @@ def test_partners_become_no_more(ranks: Sequence[int]) -> None:
 
 
 def test_what_goes_to_all_others_may_end_beyond_the_runs() -> None:
-    """In a twentieth of the cases partners end below 16 2^(1/4) of 32 ranks; operations of all ranks never do."""
+    """In a twentieth of the cases partners end below 16 2^(2/5) of 32 ranks; operations of all ranks never do, and no
+    band, stencil or group is so wide that its partners end beyond 64 ranks."""
     ranks = (1, 2, 4, 8, 16)
     laws = counted(ranks, lambda p: 3.0 * (p - 1), Called())
     said = laws.predict(np.array([[8.0], [32.0]]))
     assert said.value[0] == pytest.approx([21, 93])
-    assert said.lower[0] == pytest.approx([21, 3 * (16 * 2**0.25 - 1)])
+    assert said.lower[0] == pytest.approx([21, 3 * (16 * 2**0.4 - 1)])
     assert said.upper[0] == pytest.approx([21, 93])
     sure = counted(ranks, lambda p: 3.0 * (p - 1), Called(together=frozenset({"k"})))
     assert sure.predict(np.array([[32.0]])).lower[0] == pytest.approx([93])
+    many = counted((*ranks, 32, 64), lambda p: 3.0 * (p - 1), Called())
+    assert many.predict(np.array([[512.0]])).lower[0] == pytest.approx([3 * 511])
+
+
+def test_what_all_ranks_send_equally_is_no_tree_and_no_group() -> None:
+    """In a binomial tree, and between the first ranks of groups, some send what others do not."""
+    ranks = (1, 2, 4, 8)
+    either = counted(ranks, lambda p: 5.0 * np.log2(p), Called())
+    equal = counted(ranks, lambda p: 5.0 * np.log2(p), Called(even=frozenset({("k", "messages")})))
+    assert any("ones(" in name for one in either.sums[0] for name, _ in one)
+    assert not any("ones(" in name for one in equal.sums[0] for name, _ in one)
+    assert len(equal.sums[0]) < len(either.sums[0])
 
 
 @pytest.mark.parametrize("name", ["visits", "instructions"])
@@ -446,3 +459,30 @@ def test_tables_of_messages_know_sums_of_laws() -> None:
         assert "ones(ranks) / ranks" in each.sums.formula(0)
     with pytest.raises(InputError, match="'volumes' does not fit together"):
         Volumes.from_dict({**found.to_dict(), "sums": {**found.to_dict()["sums"], "kernels": ["7"]}})
+
+
+def test_one_length_to_neighbours_all_around_does_not_grow_with_the_size() -> None:
+    """Across corners go few cells: where primes show slabs alone, bytes with a power of the size are of faces."""
+    points = np.array([(p, n) for p in (1, 2, 3, 5, 7) for n in (16, 24, 32)], dtype=float)
+    values = 8 * points[:, 1] ** 2 * (points[:, 0] - 1) / points[:, 0]
+    series = Series(("ranks", "size"), points, values[None, :, None], ("k",), ("bytes_sent",))
+    laws = fit_rank_laws(series, set(series.keys), None, Called())
+    said = laws.predict(np.array([[10.0, 32.0], [14.0, 32.0], [14.0, 64.0]]))
+    assert (said.status == 0).all()
+    true = np.array([8 * 32**2 * 9 / 10, 8 * 32**2 * 13 / 14, 8 * 64**2 * 13 / 14])
+    assert ((said.lower[0] <= true) & (true <= said.upper[0])).all()
+
+
+@pytest.mark.parametrize("most", [12, 1000])
+def test_work_for_all_others_may_end_with_the_partners(most: int) -> None:
+    points = np.array([(p, n) for p in (1, 2, 4, 8) for n in (16, 24, 32)], dtype=float)
+
+    def work(p: np.ndarray, n: np.ndarray) -> np.ndarray:
+        return 50 * n**3 / p + 3e3 * np.minimum(p - 1, most)
+
+    values = work(*points.T)[None, :, None]
+    said = fit_series(Series(("ranks", "size"), points, values, ("k",), ("instructions",)))
+    asked = np.array([[16.0, 32.0], [32, 32], [32, 64]])
+    answer, true = said.predict(asked), work(*asked.T)
+    assert (answer.status == 0).all()
+    assert ((answer.lower[0] <= true) & (true <= answer.upper[0])).all()

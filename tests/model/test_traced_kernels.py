@@ -12,7 +12,7 @@ from ranksight.core.errors import InputError
 from ranksight.core.experiment import Experiment, Run
 from ranksight.model.fit import fit
 from ranksight.model.structure.functions import Functions
-from ranksight.model.structure.structured import collective, partners
+from ranksight.model.structure.structured import collective, even, partners
 
 GRID = Cartesian(3, (False, False, False))
 COLUMNS = ["kernel", "rank", "operation", "comm_size", "size_class", "count", "bytes", "seconds", "peers"]
@@ -86,3 +86,32 @@ def test_partners_that_data_decide_are_never_sure(tmp_path: Path) -> None:
     assert again.irregular == model.functions.irregular
     with pytest.raises(InputError, match="irregular"):
         Functions.with_structures(model.fitted, {**model.functions.structures(), "irregular": [["none", "messages"]]})
+
+
+def test_partners_on_a_grid_of_several_sides_are_within_reach_along_each(tmp_path: Path) -> None:
+    """Particles decide every length, and blocks who gets them: 64 ranks have twice as many along each side as 8."""
+    grid = Cartesian(3, (True, True, True))
+    made = Experiment.create(tmp_path / "exp", "app", ["ranks"])
+    for p in (1, 2, 4, 8):
+        pairs = pd.DataFrame(sorted(grid.pairs(p)), columns=["rank", "peer"])
+        lengths = [1e4 / p ** (2 / 3) + 13 * (min(a, b) ** 2 + 3 * max(a, b)) for a, b in pairs.to_numpy()]
+        peers = pairs.assign(kernel="exchange", operation="Isend", count=10, bytes=lengths)
+        sent = peers.groupby("rank").agg(messages=("count", "sum"), bytes_sent=("bytes", "sum"))
+        counted = sent.reindex(range(p), fill_value=0.0).astype(float).reset_index().assign(kernel="exchange")
+        made.add(Run({"ranks": p}, 0, "pmpi"), counted, tables={"peers": peers} if len(peers) else {})
+    model = fit(made)
+    assert ("exchange", "messages") in model.functions.irregular
+    answers = {each.metric: each for each in model.predict(ranks=64, metrics=["messages", "bytes_sent"]).answers}
+    assert answers["messages"].lower <= 60 <= answers["messages"].upper <= 2 * 60
+    assert answers["messages"].ok
+
+
+def test_what_all_ranks_have_the_same_of(tmp_path: Path, traced: Experiment) -> None:
+    equal = even(traced)
+    assert {("tally", "messages"), ("tally: Allreduce", "bytes_sent"), ("halo: Isend", "messages")} <= equal
+    made = Experiment.create(tmp_path / "exp", "app", ["ranks"])
+    for p in (1, 2, 4):
+        rows = [("tree", r, "Send", p, 8, bin(r).count("1"), 8.0 * bin(r).count("1"), 1e-6, 1) for r in range(1, p)]
+        rows += [("first", 0, "Allreduce", 1, 8, 3, 24.0, 1e-6, 0)]
+        made.add(Run({"ranks": p}, 0, "pmpi"), messages=pd.DataFrame(rows, columns=COLUMNS))
+    assert even(made) == frozenset()

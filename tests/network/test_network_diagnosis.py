@@ -144,6 +144,13 @@ def test_rounds_of_exchanges_wait_for_each_other_and_are_more_on_more_ranks(tmp_
     assert found.time == pytest.approx(STEPS * (WORK + 7 * (LATENCY + SIZE * G)), rel=1e-6)
 
 
+def test_both_neighbours_of_a_ring_of_two_are_one_rank(tmp_path):
+    """A link that two messages of a step cross has as many more messages, and the program no more steps."""
+    _, made = at(traced(tmp_path / "e", halo, ranks=(4, 8)), 2)
+    assert made.program.steps == STEPS
+    assert sum(len(channel.source) for channel in made.program.channels) == 4
+
+
 def test_a_halo_with_a_sum_keeps_its_order_and_its_steps(tmp_path):
     order, made = at(traced(tmp_path / "e", halo), 16)
     assert [place.operation for place in order.places] == ["Irecv", "Isend", "Waitall", "Allreduce"]
@@ -338,6 +345,22 @@ def test_held_out_runs_weigh_replay_against_prices(tmp_path):
     expected = 63 * (WORK + LATENCY + SIZE * G) + STEPS * WORK
     assert total.value[0, 0] == pytest.approx(expected, rel=0.35)
     assert total.lower[0, 0] < expected < total.upper[0, 0]
+
+
+def test_what_the_network_lacks_in_the_runs_it_lacks_beyond_them(tmp_path):
+    """Hops that take longer than the network says, in proportion to it: replay is as much too short everywhere."""
+    hop, link = WORK + LATENCY + SIZE * G, NetworkParameters.linear(LATENCY, G).to_dict()
+    platform, longer = replace(load("generic"), network={"inter": link}), 1.3
+    at_64 = []
+    for factor in (1.0, longer):
+        made = traced(tmp_path / f"e{factor}", chain, (4, 8, 16), waits=lambda rank, f=factor: f * rank * hop)
+        model, _ = assemble(made, ["time"], platform=platform)
+        at_64.append((model.equation.communication.replayed.ratio, model.breakdown(np.array([[64.0]]))))
+    (before, short), (after, long) = at_64
+    assert after / before == pytest.approx(longer, rel=0.02)
+    ends = (long.parts["communication"] / short.parts["communication"], long.total.upper - short.total.upper)
+    assert ends[0] == pytest.approx(longer, rel=0.05)
+    assert ends[1] > 0
 
 
 def test_more_ranks_than_the_network_holds_are_refused(model):

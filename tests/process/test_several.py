@@ -142,3 +142,17 @@ def test_one_slow_run_is_looked_for_where_it_may_be(slowed: bool, monkeypatch: p
     answer = fit_series(series).predict(np.array([[16.0, 128.0]]))
     assert sum(tried) == slowed
     assert answer.value[0, 0] == pytest.approx(1e-3 * 128**2 / 16 + 0.2, rel=0.03)
+
+
+@pytest.mark.parametrize("law", [lambda n: 100 + 0.1 * n**3, lambda n: 3 * n + n**2, lambda n: n**2.2])
+def test_two_sizes_leave_open_how_a_law_bends_between_and_beyond_them(law: Callable[[float], float]) -> None:
+    points = np.array([(p, n) for p in (1.0, 2.0, 4.0, 8.0) for n in (10.0, 20.0)])
+    times = np.array([law(n) / p for p, n in points])
+    asked = np.array([(8.0, 10.0), (8.0, 12.0), (8.0, 15.0), (16.0, 20.0), (8.0, 40.0)])
+    answer = _fit(times[None, :, None], points).predict(asked)
+    truth = np.array([law(n) / p for p, n in asked])
+    assert (answer.lower[0] < truth).all()
+    assert (truth < answer.upper[0]).all()
+    width = (answer.upper / answer.lower)[0]
+    # Where it was measured, and on further ranks there, nothing is left open.
+    assert width[[0, 3]].max() < width[1] < width[2] < width[4]

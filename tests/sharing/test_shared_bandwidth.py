@@ -119,6 +119,20 @@ def test_traffic_alone_and_its_sum_alone_carry_as_well(tmp_path):
     assert asked(summed, 72).value == pytest.approx(truth(72)[0], rel=0.05)
 
 
+def test_stalls_of_a_full_domain_do_not_grow_in_the_next_ones(tmp_path):
+    """Whether they follow the ranks of a domain or the work of a rank, runs in one domain do not say: a triad of
+    2 TB whose traffic fills the domain, with scatter of 1 %."""
+    seconds = (129.5, 68.04, 42.13, 34.57, 27.7, 23.93, 21.2, 21.61)
+    made = Experiment.create(tmp_path / "e", "stalls", ["ranks"])
+    for p, time in zip((1, 2, 4, 6, 9, 12, 15, 18), seconds, strict=True):
+        counted = {"time": time, "instructions": 2.5e11 / p, "cycles": time * 2.4e9, "bytes_mem": 2e12 / p}
+        counted["stall_cycles"] = counted["cycles"] - 0.4 * counted["instructions"]
+        made.add(Run({"ranks": p}, collector="made-up"), pd.DataFrame([{"kernel": "triad", "rank": -1, **counted}]))
+    answer = asked(fit(made, platform=NODE), 72)
+    assert answer.value == pytest.approx(21.6 / 4, rel=0.3)
+    assert answer.lower < 21.6 / 4 < answer.upper
+
+
 def test_beyond_the_node_the_first_step_is_uncertain(bounded):
     several, one = asked(bounded, 144), asked(bounded.placed(None, 144), 144)  # all of them on one node, two a core
     assert one.ok

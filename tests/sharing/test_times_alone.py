@@ -28,9 +28,13 @@ def tree(p: float) -> float:
     return 10 / p + 0.3 * float(np.log2(p))
 
 
+@pytest.mark.parametrize("most", [DOMAIN, 16])
 @pytest.mark.parametrize("law", [serial, tree])
-def test_a_part_that_is_not_divided_and_a_domain_that_fills_are_both_left_open(law: Callable[[float], float]) -> None:
-    model = timed(law, (1, 2, 4, 8, DOMAIN))
+def test_a_part_that_is_not_divided_and_a_domain_that_fills_are_both_left_open(
+    law: Callable[[float], float], most: int
+) -> None:
+    """A domain that is full, and one that is nearly so: more of its ranks are asked than were measured."""
+    model = timed(law, (1, 2, 4, 8, most))
     for asked in (36, 72):
         (answer,) = (each for each in model.predict(ranks=asked).answers if each.kernel is None)
         assert answer.lower <= law(asked) <= answer.upper
