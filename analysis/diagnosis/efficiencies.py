@@ -38,7 +38,7 @@ def table(line: Evidence, kind: Kind) -> pd.DataFrame:
     computing, imbalance = line.mean[separate].sum(axis=0), line.lost[separate].sum(axis=0)
     messages = line.communication[separate].sum(axis=0)
     whole = computing + imbalance + messages
-    times = {"strong": line.ranks, "weak": 1.0}.get(kind, np.nan) * np.ones(len(line.ranks))
+    times = line.ranks if kind == "strong" else np.full(len(line.ranks), 1.0 if kind == "weak" else np.nan)
     counted = separate & np.isfinite(line.instructions).all(axis=1)
     work = (line.instructions * line.having)[counted].sum(axis=0)
     instructions = work if counted.any() else np.full(len(whole), np.nan)
