@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Fit, store, print; 4 when the data of every series are insufficient."""
+    """Fit, store, print; 4 when no series is predicted anywhere, not even where it was measured."""
     from ranksight.core.files import check_output, with_name
     from ranksight.model.modelfile import ours
     from ranksight.model.spaces import SPACES
@@ -58,7 +58,8 @@ def run(args: argparse.Namespace) -> int:
         checked = _verified(series, settings) if args.verify else None
         machine = "" if args.platform is not None or args.cores_per_domain is not None else _machine(experiment, model)
         _print(model, series, args, output, checked, machine)
-    return 0 if (model.fitted.status == 0).any() else 4
+    fitted = model.fitted
+    return 0 if (fitted.status == 0).any() or fitted.measured_alone(model.training).any() else 4
 
 
 def _machines(args: argparse.Namespace) -> tuple[str | None, list[tuple[Path, str]]]:
@@ -140,6 +141,7 @@ def _assembled(experiment: Experiment, settings: dict[str, Any], args: argparse.
             volumes=args.volume,
             over_ranks=_over_ranks(args.ranks_reduce),
             all_kernels=args.all_kernels,
+            scaling=args.scaling,
             jobs=args.jobs,
             dask=args.dask,
             **settings,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, TypeVar, Unpack, get_type_hints
+from dataclasses import replace
+from typing import Any, Literal, TypeVar, Unpack, get_type_hints
 
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import Experiment, read
@@ -134,6 +135,7 @@ def fit(
     volumes: Mapping[str, str] | None = None,
     clock: float | None = None,
     all_kernels: bool = False,
+    scaling: Literal["strong", "weak"] | None = None,
     **settings: Unpack[Settings],
 ) -> Model:
     """Learn how every metric of every kernel of an experiment grows, and how the program's time follows from that.
@@ -165,6 +167,9 @@ def fit(
     all_kernels : bool
         Keep every kernel; otherwise those that are too small to matter are summed into one
         (:mod:`ranksight.model.series.folding`).
+    scaling : str, optional
+        Whether more ranks divide the problem (``strong``) or have as much each (``weak``), where the measurements do
+        not show it.
     **settings
         See :class:`ranksight.model.stages.measuring.Settings`.
 
@@ -198,6 +203,7 @@ def fit(
         volumes=[f"{kernel}={text}" for kernel, text in (volumes or {}).items()],
         clock=clock,
         all_kernels=all_kernels,
+        scaling=scaling,
         **settings,
     )[0]
 
@@ -213,6 +219,7 @@ def assemble(
     volumes: Sequence[str] = (),
     clock: float | None = None,
     all_kernels: bool = False,
+    scaling: str | None = None,
     keep: Collection[str] = (),
     **settings: Unpack[Settings],
 ) -> tuple[Model, Series]:
@@ -244,7 +251,10 @@ def assemble(
     records = Records(statement)
     for stage in STAGES:
         records.apply(stage)
-    return records[Model], records[Measured].series
+    model = records[Model]
+    if scaling is not None:
+        model = replace(model, observed={**model.observed, "scaling": scaling})
+    return model, records[Measured].series
 
 
 def model_of(series: Series, application: str, over_repetitions: str = "auto", **settings: Any) -> Model:

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ranksight.analysis.diagnosis.kind import UNKNOWN
 from ranksight.analysis.planning.remedies import named_run
 from ranksight.core.metrics import metric
 from ranksight.reports.ideal import SMALL, Ideal, Loss
 from ranksight.reports.palette import NAMES
-from ranksight.reports.sweep import Sweep, place, sufficient
+from ranksight.reports.sweep import RANKS, Sweep, place, sufficient
 from ranksight.reports.unpredicted import next_run
 
 MOST = 0.5  # share of what is lost from which one loss is most of it
@@ -46,7 +47,9 @@ def answer(sweep: Sweep, against: Ideal | None, lost: Sequence[Loss] = (), then:
         f"({sweep.level:.0%} interval {seconds.format(low)} to {seconds.format(high)})"
     )
     if against is None:
-        return f"{said}.{bound}"
+        found = sweep.diagnosis if sweep.along == RANKS and sweep.trained[1] > sweep.trained[0] else None
+        doubt = found is not None and found.kind == "unknown"
+        return f"{said}.{f' {UNKNOWN[0].upper()}{UNKNOWN[1:]}.' if doubt else ''}{bound}"
     efficiency = float(against.efficiency(sweep)[-1])
     share = max(0.0, 1 - efficiency)
     if not np.isfinite(efficiency):

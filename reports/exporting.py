@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ranksight.core.arrays import Array
 from ranksight.core.errors import InputError, ToolError, nearest
 from ranksight.core.experiment import WHOLE, Experiment
 from ranksight.core.metrics import metric as described
 from ranksight.core.names import call_path, cell, printable
 from ranksight.core.records import dataclass
 from ranksight.core.units import format_si, in_full, in_words
+from ranksight.model.series.beginnings import with_beginnings
 from ranksight.model.series.reducing import Series, series_from_experiment
 from ranksight.reports.formula import latex
 from ranksight.reports.functions import CLOSE, far, functions
@@ -78,12 +78,12 @@ def tidy(series: Series) -> pd.DataFrame:
 def extrap(what: Exported) -> str:
     """JSON Lines of Extra-P, one value a line; the whole program is the call path ``main``.
 
-    Extra-P takes only functions that are measured at every configuration. A kernel that did not run at some, where the
-    metric was measured of others, has 0 of an additive metric there; functions that lack more are left out. Raises
-    InputError when no function is left.
+    Extra-P takes only functions that are measured at every configuration. A kernel that runs from some number of ranks
+    on has 0 of an additive metric below, as in a fit (:mod:`ranksight.model.series.beginnings`); functions that lack
+    more are left out. Raises InputError when no function is left.
     """
-    series = what.series()
-    values = _completed(series)
+    series = with_beginnings(what.series())
+    values = series.values
     kept = np.asarray(np.all(np.any(np.isfinite(values), axis=2), axis=1))
     if not kept.any():
         raise InputError("no metric was measured at every configuration, as Extra-P needs it", "name some by --metric")
@@ -101,20 +101,6 @@ def extrap(what: Exported) -> str:
             )
         )
     return "\n".join(lines) + "\n"
-
-
-def _completed(series: Series) -> Array:
-    """Values of series (s, k, r), with 0 where a kernel did not run while an additive metric was measured of others."""
-    values = np.array(series.values)
-    names = np.array(series.metrics)
-    for name in dict.fromkeys(series.metrics):
-        if not described(name).additive:
-            continue
-        rows = np.flatnonzero(names == name)
-        run = np.isfinite(values[rows])  # (rows, k, r)
-        absent = ~run.any(axis=2, keepdims=True) & run.any(axis=0, keepdims=True)
-        values[rows] = np.where(absent, 0.0, values[rows])
-    return values
 
 
 def _decimal(number: float) -> float:

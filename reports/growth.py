@@ -11,6 +11,7 @@ import pandas as pd
 
 from ranksight.analysis.diagnosis.advice import times_as_long
 from ranksight.analysis.diagnosis.diagnosing import Diagnosis
+from ranksight.analysis.diagnosis.kind import UNKNOWN
 from ranksight.analysis.diagnosis.ranking import clear
 from ranksight.core.names import short_names
 from ranksight.core.units import format_factor, format_si, in_full
@@ -32,8 +33,7 @@ def scaling(found: Diagnosis, most: int) -> list[Block]:
     table = found.scaling()
     ranks = found.line.ranks
     last, parts = in_full(ranks[-1]), float(ranks[-1] / ranks[0])
-    work = "divided among the ranks (strong scaling)" if found.strong else "the same on every rank (weak scaling)"
-    text: list[Block] = [Text(f"from {in_full(ranks[0])} to {last} ranks, work {work}", style="bold")]
+    text: list[Block] = [Text(f"from {in_full(ranks[0])} to {last} ranks, {WORK[found.kind]}", style="bold")]
     heavy = heavy_rows(table)
     crossings = clear(found.crossovers()).head(5).to_dict("records")
     crossed = (str(row[side]) for row in crossings for side in ("kernel", "over"))
@@ -57,6 +57,12 @@ def scaling(found: Diagnosis, most: int) -> list[Block]:
     return text + [Text(line, 2) for line in dict.fromkeys(crossing(row, found.level, names) for row in crossings)]
 
 
+WORK = {
+    "strong": "work divided among the ranks (strong scaling)",
+    "weak": "work the same on every rank (weak scaling)",
+    "unknown": UNKNOWN,
+}
+"""Kinds of scaling in words."""
 FALLS = "time still falls at the most ranks"
 AT_MOST = "grows at most like log(ranks)"
 """Growth of kernels that scale, in strong and in weak scaling (:mod:`ranksight.analysis.diagnosis.scaling`)."""
@@ -116,8 +122,7 @@ def efficiency(found: Diagnosis) -> str:
     if found.insufficient[-1]:
         return f"efficiency at {ranks}: insufficient data"
     share = f"{value:.0%}" if value >= 0.005 else "less than 1%"
-    kind = "strong" if found.strong else "weak"
-    return f"efficiency {share} at {ranks} ({kind} scaling)"
+    return f"efficiency {share} at {ranks} ({found.kind} scaling)"
 
 
 def efficiencies(found: Diagnosis) -> list[Block]:

@@ -1,7 +1,7 @@
 """Ideal scaling, and what keeps a program from it.
 
 In strong scaling a rank's work falls as one over the ranks, in weak scaling it stays. Which of the two a series of runs
-is, follows from its instructions per rank; where none were counted, from its time per rank. Ideal is the time at the
+is, follows from :mod:`ranksight.analysis.diagnosis.kind`. Ideal is the time at the
 fewest ranks measured, changed as the work would be if nothing else grew. What the prediction holds beyond that is lost,
 and each kernel's parts say where.
 """
@@ -12,6 +12,7 @@ from typing import Literal
 
 import numpy as np
 
+from ranksight.analysis.diagnosis.kind import stated
 from ranksight.analysis.planning.cost import Cost
 from ranksight.core.arrays import Array
 from ranksight.core.records import dataclass
@@ -50,15 +51,16 @@ class Loss:
 
 
 def ideal(sweep: Sweep) -> Ideal | None:
-    """Ideal scaling of a sweep along ranks; None along another parameter, or where ranks took one value."""
+    """Ideal scaling of a sweep along ranks; None along another parameter, where ranks took one value, and where strong
+    or weak scaling is not known."""
     low, high = sweep.trained
     found = sweep.diagnosis
-    if sweep.along != RANKS or not high > low or found is None:
+    if sweep.along != RANKS or not high > low or found is None or found.kind == "unknown":
         return None
     first = int(np.argmin(np.abs(sweep.values - low)))
     kind: Literal["strong", "weak"] = "strong" if found.strong else "weak"
     counted = np.isfinite(sweep.evidence.instructions).all(axis=1).any()
-    compared_by = "instructions per rank" if counted else "time"
+    compared_by = "statement" if stated(sweep.model.observed) else "instructions per rank" if counted else "time"
     ratio = sweep.values[first] / sweep.values if kind == "strong" else np.ones(len(sweep.values))
     return Ideal(kind, compared_by, first, ratio, ratio * sweep.total.value[0, first])
 

@@ -82,6 +82,9 @@ def next_run(sweep: Sweep) -> str:
     """The target where it is near, else about twice what was measured, of ranks a number that follows the rule of those
     measured: a run that people can do, and that moves the bound."""
     asked: Mapping[str, float] = sweep.target
+    here = np.array([asked[name] for name in sweep.model.parameters])
+    if (sweep.model.training == here).all(axis=1).any():  # these runs were made
+        asked = {**asked, sweep.along: float("inf")}
     words = []
     for at, name in enumerate(sweep.model.parameters):
         column = sweep.model.training[:, at]

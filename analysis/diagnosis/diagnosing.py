@@ -25,7 +25,8 @@ from ranksight.analysis.diagnosis import (
 )
 from ranksight.analysis.diagnosis.causes import CAUSES, Causes, causes_of, seconds_of
 from ranksight.analysis.diagnosis.evidence import Evidence, gather, observed
-from ranksight.analysis.diagnosis.scaling import is_strong, line_of
+from ranksight.analysis.diagnosis.kind import Kind, kind_of, stated
+from ranksight.analysis.diagnosis.scaling import line_of
 from ranksight.analysis.diagnosis.tabled import Make, reading, tabled
 from ranksight.core import html
 from ranksight.core.arrays import Array, Mask, ratio
@@ -104,9 +105,16 @@ class Diagnosis:
         return gather(self.model, points, self.level)
 
     @cached_property
+    def kind(self) -> Kind:
+        """Strong or weak scaling as it was stated at the fit, or by the rank counts measured, wherever one asks."""
+        if (known := stated(self.model.observed)) is not None:
+            return known
+        return kind_of(self._line_to(float(self.model.training[:, self.model.parameters.index("ranks")].max())))
+
+    @property
     def strong(self) -> bool:
-        """Whether a rank's work falls with the ranks."""
-        return is_strong(self.line)
+        """Whether a rank's work is known to fall with the ranks."""
+        return self.kind == "strong"
 
     @cached_property
     def insufficient(self) -> Mask:
@@ -157,7 +165,7 @@ class Diagnosis:
 
         def along(line: Evidence) -> pd.DataFrame:
             since = np.asarray(seen.reindex(line.kernels).fillna(0.0), dtype=np.float64)
-            return scaling.table(line, self.strong, node, since)
+            return scaling.table(line, self.kind, node, since)
 
         farthest = BEYOND * float(self.model.training[:, self.model.parameters.index("ranks")].max())
         near = along(self.line)
@@ -197,7 +205,7 @@ class Diagnosis:
            ranks  global
         6   64.0    0.94
         """
-        return efficiencies.table(self.line, self.strong)
+        return efficiencies.table(self.line, self.kind)
 
     @tabled
     def roofline(self) -> pd.DataFrame:
@@ -329,7 +337,7 @@ class Diagnosis:
             "parameters": list(self.model.parameters),
             "level": self.level,
             "target": dict(zip(self.model.parameters, self.target.tolist(), strict=True)),
-            **({"work": "strong" if self.strong else "weak"} if scales else {}),
+            **({"work": self.kind} if scales else {}),
             "machine": None if self.evidence.ceilings is None else self.evidence.ceilings.to_dict(),
             "program": self._program_rows(),
             **{name: [plain(row) for row in getattr(self, name)().to_dict("records")] for name in names},

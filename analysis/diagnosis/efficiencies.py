@@ -19,25 +19,26 @@ import numpy as np
 import pandas as pd
 
 from ranksight.analysis.diagnosis.evidence import Evidence
+from ranksight.analysis.diagnosis.kind import Kind
 from ranksight.core.experiment import WHOLE
 
 HALF = 0.5
 """Part of the imbalance that must be outside of kernels for their times to give the balance of load."""
 
 
-def table(line: Evidence, strong: bool) -> pd.DataFrame:
+def table(line: Evidence, kind: Kind) -> pd.DataFrame:
     """Efficiencies at each rank count of `line`, relative to its first.
 
     Columns: ``ranks``, ``global``, ``parallel``, ``load_balance``, ``communication``, ``outside`` (part of the time
     that is kernels and messages), ``computation_scaling`` (NaN where they are unknown), ``instruction_scaling``,
     ``ipc_scaling`` (NaN where instructions were not counted), ``frequency_scaling`` (1: a model knows one clock),
-    ``ipc``.
+    ``ipc``. Where `kind` is unknown, the global and those of computation and instructions are NaN.
     """
     separate = line.separate
     computing, imbalance = line.mean[separate].sum(axis=0), line.lost[separate].sum(axis=0)
     messages = line.communication[separate].sum(axis=0)
     whole = computing + imbalance + messages
-    times = line.ranks if strong else np.ones(len(line.ranks))
+    times = line.ranks if kind == "strong" else np.full(len(line.ranks), 1.0 if kind == "weak" else np.nan)
     counted = separate & np.isfinite(line.instructions).all(axis=1)
     work = (line.instructions * line.having)[counted].sum(axis=0)
     instructions = work if counted.any() else np.full(len(whole), np.nan)

@@ -19,6 +19,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ranksight.analysis.diagnosis.evidence import Evidence
+from ranksight.analysis.diagnosis.kind import Kind
 from ranksight.core.arrays import Array, Index, Mask, log_ratio, ratio
 from ranksight.core.experiment import WHOLE
 
@@ -29,24 +30,10 @@ MARGIN = 0.02
 """Slope above the allowed one within which nothing is said to grow."""
 HEAVY = 0.01
 """Share of the time at the most ranks from which a growing kernel is named."""
-EARLY = 8.0
-"""Ranks over the fewest up to which work shows whether it is divided."""
 NOTHING = 1e-9
 """Part of the most that a kernel takes which is no time at all: messages of a single rank, rounds inside a node."""
 NOTICED = 1.1
 """Growth beyond the allowed one up to which nothing is said to grow."""
-
-
-def is_strong(line: Evidence) -> bool:
-    """Whether the mean work of all ranks falls with the ranks: instructions where counted, computing time where not."""
-    counted = np.isfinite(line.instructions).all(axis=1)
-    work = ((line.instructions * line.having)[counted] if counted.any() else line.mean).sum(axis=0)
-    ranks = line.ranks
-    # At many ranks the work that every rank repeats outweighs the divided work: the fewest ranks decide.
-    last = max(int(np.searchsorted(ranks, EARLY * ranks[0], side="right")) - 1, min(1, len(ranks) - 1))
-    if ranks[last] <= ranks[0] or not (work[0] > 0 and work[last] > 0):
-        return False
-    return bool(np.log(work[last] / work[0]) / np.log(ranks[last] / ranks[0]) < HALF)
 
 
 def steps(ranks: Array) -> Array:
@@ -54,7 +41,7 @@ def steps(ranks: Array) -> Array:
     return np.asarray(np.log2(2 * np.maximum(ranks, 1.0)))
 
 
-def table(line: Evidence, strong: bool, node: int = 1, since: Array | None = None) -> pd.DataFrame:
+def table(line: Evidence, kind: Kind, node: int = 1, since: Array | None = None) -> pd.DataFrame:
     """How each kernel scales along `line`, whose points differ in ranks alone and rise.
 
     Columns: ``kernel``; ``verdict`` (``scales``, ``saturates``, ``grows`` or ``undecided``); ``at`` (ranks from
@@ -67,10 +54,12 @@ def table(line: Evidence, strong: bool, node: int = 1, since: Array | None = Non
     that scatter of times alone names nothing); ``by`` (``time``, or ``instructions`` where the data suffice for
     these and not for the time: the kernel is then taken to keep its time per instruction); the largest first.
 
-    `strong`: see :func:`is_strong`. `node`: ranks of a node: messages first grow by the step from links inside a node
-    to those between nodes. `since` (K,): the fewest ranks that each kernel was seen at: with fewer there is none, and
-    nothing to have grown from; infinite where it was seen at one number of ranks, which does not determine others.
+    `kind`: of scaling; where it is unknown, no kernel saturates and efficiencies are NaN. `node`: ranks of a node:
+    messages first grow by the step from links inside a node to those between nodes. `since` (K,): the fewest ranks that
+    each kernel was seen at: with fewer there is none, and nothing to have grown from; infinite where it was seen at one
+    number of ranks, which does not determine others.
     """
+    strong = kind == "strong"
     times, ranks, by = _curves(line)
     count, k = times.shape
     if since is not None:
@@ -97,7 +86,7 @@ def table(line: Evidence, strong: bool, node: int = 1, since: Array | None = Non
     decided &= np.isfinite(logs[:, -1]) & (np.isfinite(times).sum(axis=1) >= min(2, k))
     with np.errstate(invalid="ignore", divide="ignore"):
         first = _at(times, begin)
-        ideal = first * (ranks[begin] / ranks[-1] if strong else 1.0)
+        ideal = first * {"strong": ranks[begin] / ranks[-1], "weak": 1.0}.get(kind, np.nan)
         efficiency = ideal / times[:, -1]
         least = np.where(np.isfinite(times), times, np.inf).argmin(axis=1)
         start = _at(times, np.where(grows, rising, least))

@@ -5,7 +5,7 @@
   ranksight fit heat.exp --platform icelake-8360y --also there.exp --platform sapphirerapids-8470
 
 Functions are judged out of sample, with a constant among the hypotheses, and have prediction intervals. A function for
-which the data are insufficient is marked; exit code 4 when all are. The next step is
+which the data are insufficient is marked; exit code 4 when no configuration is predicted. The next step is
 'ranksight predict MODEL --ranks N'.
 """
 
@@ -120,6 +120,12 @@ OPTIONS = {
             "work per rank, such as '6*ne*ne/ranks': computation depends on it alone; messages, imbalance and "
             "occupancy of nodes still depend on ranks"
         ),
+    },
+    "--scaling": {
+        "group": "what the program depends on",
+        "choices": ["strong", "weak"],
+        "help": "whether more ranks divide one problem (strong) or have as much work each (weak) "
+        "(default: by the times and counts measured)",
     },
     "--iterations": {
         "group": "what the program depends on",

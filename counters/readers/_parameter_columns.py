@@ -92,7 +92,8 @@ def _connected(place: Ints, value: Array) -> bool:
     level = _places(value)
     size = place.max() + level.max() + 2
     edges = coo_array((np.ones(len(place)), (place, place.max() + 1 + level)), shape=(size, size))
-    return bool(connected_components(edges, directed=False, return_labels=False) == 1)
+    count, _ = connected_components(edges, directed=False)
+    return bool(count == 1)
 
 
 def _ratio(place: Ints, value: Array) -> float:

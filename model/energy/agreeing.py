@@ -167,7 +167,7 @@ def _notes(rows: Metered, component: str, account: _Account, clear: Mask) -> lis
         named = []
         for at in np.flatnonzero(mask):
             corrected = f", with them {whole[at]:.3g} W" if wrapped[at] and clear[at] else ""
-            named.append(f"{rows.runs[at]} ({watts[at]:.3g} W{corrected})")
+            named.append(f"{rows.configurations[at]} ({watts[at]:.3g} W{corrected})")
         if named:
             texts.append(f"power of the {component} in {counted(len(named), 'run')}, {some_of(named)}, {why}")
     return texts

@@ -58,7 +58,8 @@ def metric_of(kind: str, component: str) -> str:
 class Metered:
     """Energies of one component, a row for each group of n, with what its cores did meanwhile."""
 
-    runs: tuple[str, ...]  # of each row: the run's configuration
+    runs: tuple[str, ...]  # of each row: the run, repetitions apart
+    configurations: tuple[str, ...]  # of each row, in words
     joules: Array  # (n,)
     places: Array  # (n,): packages or nodes that report together
     seconds: Array  # (n,): the window in which the meter counted
@@ -74,10 +75,10 @@ class Metered:
 
     def rows(self, chosen: Index | Array) -> Metered:
         """These rows alone."""
-        names = np.array(self.runs, dtype=object)[chosen]
+        names, where = (np.array(each, dtype=object)[chosen] for each in (self.runs, self.configurations))
         counts = {name: values[chosen] for name, values in self.counts.items()}
         arrays: dict[str, Array] = {name: getattr(self, name)[chosen] for name in ARRAYS}
-        return Metered(tuple(names), counts=counts, cores=self.cores[chosen], notes=self.notes, **arrays)
+        return Metered(tuple(names), tuple(where), counts=counts, cores=self.cores[chosen], notes=self.notes, **arrays)
 
 
 @dataclass
@@ -116,16 +117,22 @@ def metered(experiment: Experiment, component: str, platform: Platform | None) -
     if not rows:
         empty = np.zeros(0)
         nothing = dict.fromkeys(ARRAYS, empty)
-        return Metered((), counts={}, cores=empty, notes=collected.notes(component), **nothing)
-    arrays = {name: np.array([row[name] for row in rows], dtype=np.float64) for name in rows[0] if name != "run"}
+        return Metered((), (), counts={}, cores=empty, notes=collected.notes(component), **nothing)
+    arrays = {
+        name: np.array([row[name] for row in rows], dtype=np.float64)
+        for name in rows[0]
+        if name not in ("run", "where")
+    }
     counts = {name: arrays[name] for name in COUNTS if np.isfinite(arrays[name]).all() and (arrays[name] > 0).any()}
     possible = _possible(rows, arrays, names)
     reason = f"is no power between {LEAST:g} W and {MOST:g} W"
-    impossible = [row["run"] for row, fine in zip(rows, possible.tolist(), strict=True) if not fine]
+    impossible = [row["where"] for row, fine in zip(rows, possible.tolist(), strict=True) if not fine]
     collected.without.update({reason: impossible} if impossible else {})
-    runs, notes = tuple(row["run"] for row in rows), collected.notes(component)
+    runs, where = (tuple(row[name] for row in rows) for name in ("run", "where"))
     chosen = {name: arrays[name] for name in ARRAYS}
-    return Metered(runs, counts=counts, cores=arrays["cores"], notes=notes, **chosen).rows(np.flatnonzero(possible))
+    notes = collected.notes(component)
+    windows = Metered(runs, where, counts=counts, cores=arrays["cores"], notes=notes, **chosen)
+    return windows.rows(np.flatnonzero(possible))
 
 
 def _possible(rows: Sequence[Mapping[str, Any]], arrays: Mapping[str, Array], names: tuple[str, str]) -> Mask:
@@ -150,7 +157,8 @@ def _possible(rows: Sequence[Mapping[str, Any]], arrays: Mapping[str, Array], na
     at = int(np.flatnonzero(wrong)[0])
     joules, seconds = arrays["joules"][at], arrays["seconds"][at]
     raise InputError(
-        f"{names[0]} of the run with {rows[at]['run']} is {joules:.4g} J in {seconds:.4g} s, {watts[at]:.3g} W", remedy
+        f"{names[0]} of the run with {rows[at]['where']} is {joules:.4g} J in {seconds:.4g} s, {watts[at]:.3g} W",
+        remedy,
     )
 
 
@@ -210,7 +218,8 @@ def _read(experiment: Experiment, run: Run, component: str, platform: Platform |
         cores = every if single else float(len(members)) * float(run.configuration.get("threads", 1.0))
         awake = float(np.nanmean(np.maximum(seconds[members] - np.nan_to_num(halted[members]), 0.0)))
         row = {
-            "run": where,
+            "run": run.id,
+            "where": where,
             "joules": total,
             "places": _places(run, component, cores, single, platform),
             "seconds": window,

@@ -191,7 +191,7 @@ def solved(rows: Metered, component: str, terms: tuple[str, ...]) -> PowerLaw:
     covariance[np.ix_(active, active)] = np.linalg.pinv(precision, hermitian=True)
     joules = (np.array([by_term[name] for name in terms]) * coefficients[:, None]).sum(axis=0)
     measured, residual = _residuals(rows, joules)
-    by_cores = len(set(rows.runs)) == len(measured)
+    by_cores = len(set(rows.configurations)) == len(measured)
     largest = float(measured[-1])
     return PowerLaw(
         component, terms, coefficients, covariance, scatter, largest, len(watts), measured, residual, by_cores

@@ -43,6 +43,7 @@ class Parts:
     watts: Array
     of_power: Array  # of the power, at the time it takes
     of_energy: Array
+    most: Array  # times as much, where packages or nodes are smaller than they are taken to be
 
 
 @dataclass(frozen=True)
@@ -102,6 +103,10 @@ def parts(
         joules = law.joules(each) * np.exp(law.residual_at(count))
         joules = np.where(law.known(count), joules, np.nan)
         total = joules.sum(axis=0)
+        spread = amounts(
+            law.component, places * energy.most_places(points, model.parameters), window, lasting.awake,
+            {**counts, **lost}, count,
+        )  # fmt: skip
         share = dict(zip(law.terms, ratio(joules, total, 0.0), strict=True))
         matrix = law.matrix(each)
         of_terms = ratio(np.einsum("qk,qr,rk->k", matrix, law.covariance, matrix), total**2, 0.0)
@@ -122,6 +127,7 @@ def parts(
             ratio(total, lasting.time),
             np.sqrt(variance + waits**2 + (fixed * lasting.of_time) ** 2),
             np.sqrt(variance + ((1 - fixed) * lasting.of_time) ** 2),
+            ratio(law.joules(spread).sum(axis=0), law.joules(each).sum(axis=0), 1.0),
         )
     return by_component | _idle(energy, points, model.parameters, lasting)
 
@@ -137,7 +143,9 @@ def _idle(energy: Energy, points: Array, parameters: Sequence[str], lasting: _Du
     each, doubt = energy.idle
     watts = empty * each
     of_power = np.where(empty > 0, doubt / each, 0.0)
-    return {IDLE: Parts(watts * lasting.time, watts, of_power, np.hypot(of_power, lasting.of_time))}
+    return {
+        IDLE: Parts(watts * lasting.time, watts, of_power, np.hypot(of_power, lasting.of_time), np.ones(len(points)))
+    }
 
 
 def _most_nodes(energy: Energy, model: Learned) -> float:
@@ -214,9 +222,10 @@ def forecasts(model: Learned, points: Array, names: Sequence[str], times: Array 
             untimed = known & (time.status[0] != OK)
             status, reason = np.where(untimed, time.status[0], status), np.where(untimed, time.reason[0], reason)
         factor = np.exp(TAIL * relative)
-        status, reason = judged_by_width(factor**2, status, reason)
+        most = factor * chosen.most
+        status, reason = judged_by_width(factor * most, status, reason)
         answers[name] = Forecast(
-            value[None], (value / factor)[None], (value * factor)[None], status[None], reason[None],
+            value[None], (value / factor)[None], (value * most)[None], status[None], reason[None],
             np.zeros((1, len(value))),
         )  # fmt: skip
     return answers
@@ -236,10 +245,10 @@ def combined(by_component: Mapping[str, Parts]) -> Parts:
         ([by_component[name]] for name in reversed(OF_NODES) if name in by_component), list(by_component.values())
     )
     joules, watts = (np.sum([getattr(each, name) for each in chosen], axis=0) for name in ("joules", "watts"))
-    # The time is the same in all parts, and counts are shared: their errors add up.
+    # The time is the same in all parts, and counts and places are shared: their errors add up.
     spreads = (
         ratio(np.sum([each.joules * getattr(each, name) for each in chosen], axis=0), joules)
-        for name in ("of_power", "of_energy")
+        for name in ("of_power", "of_energy", "most")
     )
     return Parts(joules, watts, *spreads)
 

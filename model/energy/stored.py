@@ -226,13 +226,10 @@ class Energy(Stored):
 
     def remark(self, points: Array, parameters: Sequence[str]) -> str:
         """The note on packages that a job holds and no rank is on, or on places that are not known."""
-        if not self.laws:
-            return ""
-        largest = max(law.largest for law in self.laws)
-        if not (self.cores or self.each) and "nodes" not in parameters and (cores(points, parameters) > largest).any():
+        if self.laws and (self.most_places(points, parameters) > 1).any():
             return (
-                f"Without --platform all ranks are taken to share one package and node, as up to {in_full(largest)} "
-                "cores in the runs did: energy is too low where they do not"
+                "Without --platform all ranks are taken to share one package and node, as up to "
+                f"{in_full(self.largest)} cores in the runs did; the intervals allow for nodes of no more cores"
             )
         if not (empty := self.empty(points, parameters)).any():
             return ""
@@ -241,6 +238,18 @@ class Energy(Stored):
             f"Packages without a rank ({in_full(float(empty.max()))} at most) are held and were not recorded: each is "
             f"in 'energy' and 'power' with its idle power, {watts:.3g} +- {doubt:.2g} W by the law"
         )
+
+    @property
+    def largest(self) -> float:
+        """The most cores that a run had."""
+        return max((law.largest for law in self.laws), default=0.0)
+
+    def most_places(self, points: Array, parameters: Sequence[str]) -> Array:
+        """Times (k,) as many packages or nodes as :meth:`places` that runs at `points` (k, m) may need: where nothing
+        says how many cores one has, it has at least those of the largest run."""
+        if self.cores or self.each or "nodes" in parameters or not self.largest:
+            return np.ones(len(points))
+        return np.asarray(np.ceil(cores(points, parameters) / self.largest))
 
     def empty(self, points: Array, parameters: Sequence[str]) -> Array:
         """Packages (k,) that jobs at `points` (k, m) hold without a rank, and that no meter recorded."""

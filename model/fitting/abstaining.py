@@ -148,7 +148,9 @@ def abstain(
     for used, off, text in off_ties(points, fitted.parameters, fitted.ties):
         tied = np.ix_(~(fitted.unaffected & used).any(axis=1), off)
         status[tied], reason[tied] = forecast.UNVARIED, text
+    measured = fitted.measured_alone(points)
     for s in np.flatnonzero(fitted.status != forecast.OK):
-        status[s] = fitted.status[s]
-        reason[s] = forecast.REASONS[fitted.status[s]].format(points=fitted.count[s], parameters=len(fitted.parameters))
+        status[s, ~measured[s]] = fitted.status[s]
+        text = forecast.REASONS[fitted.status[s]].format(points=fitted.count[s], parameters=len(fitted.parameters))
+        reason[s, ~measured[s]] = text
     return status, reason

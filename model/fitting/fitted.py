@@ -23,7 +23,7 @@ from ranksight.model.process.prevalence import learned
 from ranksight.model.search.terms import EVEN, ended_values, primes_of, values
 from ranksight.model.series.noise import behaviours
 from ranksight.model.uncertainty.drift import beyond, spreads
-from ranksight.model.uncertainty.forecast import Forecast, components, mixture_forecast
+from ranksight.model.uncertainty.forecast import FEW_POINTS, Forecast, components, mixture_forecast
 from ranksight.model.uncertainty.mixture import Components
 from ranksight.model.uncertainty.rows import choose, open_to, rows_of
 
@@ -237,6 +237,14 @@ class Fitted(Printed):
         high = self.trained[:, :, 1].max(axis=0, initial=-np.inf)
         within = (points >= low) & (points <= high)
         return np.asarray((within[None] | self.unaffected[:, None]).all(axis=2))
+
+    def measured_alone(self, points: Array) -> Mask:
+        """Where series of too few configurations for others are asked for one that was measured, (s, k), at `points`
+        (k, m): the ends of what the one parameter took that varied, or of none."""
+        low, high = self.trained[:, None, :, 0], self.trained[:, None, :, 1]
+        along = np.count_nonzero(low < high, axis=2) <= 1
+        at_end = (points == low).all(axis=2) | (points == high).all(axis=2)
+        return np.asarray(along & at_end & (self.status == FEW_POINTS)[:, None])
 
     def strayed(self, points: Array, part: Index | slice, side: int) -> Array:
         """Relative standard deviation (s, k) that extrapolation to `points` adds: ``sqrt(sum (tau ln(x /

@@ -11,6 +11,7 @@ import pytest
 
 from ranksight.analysis.diagnosis import advice, efficiencies, ranking, scaling
 from ranksight.analysis.diagnosis.evidence import Evidence
+from ranksight.analysis.diagnosis.kind import kind_of
 from ranksight.analysis.diagnosis.layouts import layouts
 from ranksight.comm.patterns.grid import Cartesian
 from ranksight.core.experiment import WHOLE
@@ -35,8 +36,8 @@ def test_weak_scaling(evidence: Make) -> None:
         },
         RANKS,
     )
-    assert not scaling.is_strong(line)
-    found = scaling.table(line, strong=False).set_index("kernel")
+    assert kind_of(line) == "weak"
+    found = scaling.table(line, kind="weak").set_index("kernel")
     assert found["verdict"].to_dict() == {"search": "grows", "late": "grows", "steady": "scales", "tree": "scales"}
     # From two ranks on: one to two is as fast as a logarithm.
     assert found.loc["search", "growth"] == pytest.approx(512)
@@ -54,7 +55,7 @@ def test_a_kernel_that_one_rank_does_not_have_grows_from_where_it_was_seen(evide
         },
         RANKS,
     )
-    found = scaling.table(line, strong=False, since=np.array([1.0, 2.0, 2.0])).set_index("kernel")
+    found = scaling.table(line, kind="weak", since=np.array([1.0, 2.0, 2.0])).set_index("kernel")
     assert found["verdict"].to_dict() == {"search": "grows", "tree": "scales", "steady": "scales"}
     assert found.loc["search", ["at", "growth", "first"]].tolist() == pytest.approx([2, 512, 0.02])
     assert found.loc["tree", "first"] == pytest.approx(0.1)
@@ -62,13 +63,13 @@ def test_a_kernel_that_one_rank_does_not_have_grows_from_where_it_was_seen(evide
 
 def test_one_number_of_ranks_shows_nothing_of_others(evidence: Make) -> None:
     line = evidence({"seen": over(lambda p: 1 / p), "once": over(lambda p: 1 + 0 * p)}, RANKS)
-    found = scaling.table(line, strong=True, since=np.array([1.0, np.inf])).set_index("kernel")
+    found = scaling.table(line, kind="strong", since=np.array([1.0, np.inf])).set_index("kernel")
     assert found["verdict"].to_dict() == {"seen": "scales", "once": "undecided"}
 
 
 def test_growth_of_times_alone_is_not_named_where_what_was_counted_stays(evidence: Make) -> None:
     line = evidence({"noisy": over(lambda p: p**0.3)}, RANKS, instructions={"noisy": [1e9] * len(RANKS)})
-    found = scaling.table(line, strong=False)
+    found = scaling.table(line, kind="weak")
     assert found["verdict"].tolist() == ["grows"]
     assert found["named"].tolist() == [False]
 
@@ -82,8 +83,8 @@ def test_strong_scaling_saturates_where_a_floor_is_reached(evidence: Make) -> No
         },
         RANKS,
     )
-    assert scaling.is_strong(line)
-    found = scaling.table(line, strong=True).set_index("kernel")
+    assert kind_of(line) == "strong"
+    found = scaling.table(line, kind="strong").set_index("kernel")
     assert found["verdict"].to_dict() == {"ideal": "scales", "floor": "saturates", "rise": "grows"}
     # 10 / p equals the floor at 100 ranks; from 128 on, twice the ranks give less than a root of two.
     assert found.loc["floor", "at"] == 128
@@ -95,9 +96,8 @@ def test_work_that_one_rank_does_for_all_is_divided_among_them(evidence: Make) -
     # The mean of the ranks that read the input stays, that of all ranks falls.
     work = {"solve": over(lambda p: 4 / p), "input": over(lambda p: 6 + 0 * p)}
     first = {"input": over(lambda p: 1 / p)}
-    assert scaling.is_strong(evidence(work, RANKS, having=first))
-    assert scaling.is_strong(evidence(dict(work), RANKS, instructions=work, having=first))
-    assert not scaling.is_strong(evidence(work, RANKS))
+    assert kind_of(evidence(work, RANKS, having=first)) == "strong"
+    assert kind_of(evidence(dict(work), RANKS, instructions=work, having=first)) == "strong"
 
 
 def test_work_that_is_not_divided_is_named_by_what_dividing_it_would_save(evidence: Make) -> None:
@@ -107,12 +107,12 @@ def test_work_that_is_not_divided_is_named_by_what_dividing_it_would_save(eviden
         RANKS,
         communication={"sends": over(lambda p: 1 + 0 * p)},
     )  # fmt: skip
-    found = advice.undivided(line, scaling.table(line, strong=True))
+    found = advice.undivided(line, scaling.table(line, kind="strong"))
     assert [(kind, kernel) for kind, kernel, *_ in found] == [("undivided work", "serial")]
     total = 100 / 1024 + 1 + 1e-3 + 1
     assert found[0][2] == pytest.approx((1 - 1 / 1024) / total)
     assert "beyond 1 ranks: 1020 times" in found[0][3].replace(",", "")
-    assert advice.undivided(line, scaling.table(line, strong=False)) == []
+    assert advice.undivided(line, scaling.table(line, kind="weak")) == []
 
 
 def test_messages_may_rise_by_the_rounds_of_a_tree(evidence: Make) -> None:
@@ -124,7 +124,7 @@ def test_messages_may_rise_by_the_rounds_of_a_tree(evidence: Make) -> None:
         RANKS,
         communication={"allreduce": rounds, "alltoall": pairwise},
     )
-    found = scaling.table(line, strong=False, node=16).set_index("kernel")
+    found = scaling.table(line, kind="weak", node=16).set_index("kernel")
     assert found["verdict"].to_dict() == {"alltoall": "grows", "allreduce": "scales"}
 
 
@@ -201,7 +201,7 @@ def test_a_dent_of_the_times_does_not_turn_a_verdict(evidence: Make, last: int) 
     dent = np.where(np.array(RANKS) == 128, 1.6, 1.0)
     sent = over(lambda p: np.where(p > 1, 1e-3 * p, 0.0) * dent)[:last]
     line = evidence({"exchange": [0.0] * last, "steady": [1.0] * last}, RANKS[:last], communication={"exchange": sent})
-    found = scaling.table(line, strong=False, since=np.array([2.0, 1.0])).set_index("kernel")
+    found = scaling.table(line, kind="weak", since=np.array([2.0, 1.0])).set_index("kernel")
     assert found["verdict"].to_dict() == {"exchange": "grows", "steady": "scales"}
     assert found.loc["exchange", "at"] == 4  # two to four ranks are twice the rounds of a tree
 
@@ -211,7 +211,7 @@ def test_growth_has_one_class_for_near_and_far_targets(evidence: Make) -> None:
 
     def along(last: int) -> pd.DataFrame:
         times = {name: over(function)[:last] for name, function in functions.items()}
-        return scaling.table(evidence(times, RANKS[:last]), strong=False)
+        return scaling.table(evidence(times, RANKS[:last]), kind="weak")
 
     # At 128 ranks, what has begun to grow at 64 is within the logarithm.
     near, far = along(8), along(11)
@@ -228,7 +228,7 @@ def test_growth_has_one_class_for_near_and_far_targets(evidence: Make) -> None:
 
 def test_what_a_logarithm_would_leave_is_not_saved(evidence: Make) -> None:
     line = evidence({"search": over(lambda p: 1e-2 * p), "steady": over(lambda p: 1 + 0 * p)}, RANKS)
-    ((kind, kernel, saves, _),) = advice.growing(scaling.table(line, strong=False), 1024)
+    ((kind, kernel, saves, _),) = advice.growing(scaling.table(line, kind="weak"), 1024)
     assert (kind, kernel) == ("growth", "search")
     # From 2 ranks on 512 times as long, where log2(p) allows 10.
     assert saves == pytest.approx(10.24 / 11.24 * (1 - 10 / 512), rel=0.01)
@@ -250,7 +250,7 @@ def test_efficiencies_multiply(evidence: Make) -> None:
         imbalance={"work": over(lambda p: np.where(p > 1, 2 / p, 0.0))},
         communication={"work": over(lambda p: np.where(p > 1, 1e-3 * np.log2(p), 0.0))},
     )
-    found = efficiencies.table(line, strong=True)
+    found = efficiencies.table(line, kind="strong")
     last = found.iloc[-1]
     assert last["load_balance"] == pytest.approx(10 / 12)
     assert last["computation_scaling"] == pytest.approx(1 / 1.25)
@@ -298,7 +298,7 @@ def test_growth_beyond_doubt_is_named_though_its_size_is_open(evidence: Make) ->
     ok[1, -3:] = False
     width = np.where(ok, 1.05, 5.0)
     line = replace(line, ok=ok, low=line.computing / width, high=line.computing * width)
-    found = scaling.table(line, strong=False).set_index("kernel")
+    found = scaling.table(line, kind="weak").set_index("kernel")
     assert found.loc["search", "verdict"] == "grows"
     assert found.loc["search", "named"]
     # Least 5 times below 1e-2 * 1024 s at the end, most 1.05 times above 1e-2 s at the start.
@@ -308,7 +308,7 @@ def test_growth_beyond_doubt_is_named_though_its_size_is_open(evidence: Make) ->
     # So wide that it may as well stay: nothing is said.
     width = np.where(ok, 1.05, 2000.0)
     line = replace(line, low=line.computing / width, high=line.computing * width)
-    found = scaling.table(line, strong=False).set_index("kernel")
+    found = scaling.table(line, kind="weak").set_index("kernel")
     assert found.loc["search", "verdict"] == "undecided"
 
 
@@ -319,7 +319,7 @@ def test_growth_that_the_interval_of_the_time_does_not_hold_is_not_named(
     # 512 times as long at the end as where it begins to grow: the least that it may take is that over the width.
     line = evidence({"search": over(lambda p: 1e-2 * p)}, RANKS)
     line = replace(line, low=line.computing / width, high=line.computing * width)
-    row = scaling.table(line, strong=False).iloc[0]
+    row = scaling.table(line, kind="weak").iloc[0]
     assert row["verdict"] == verdict
     assert bool(row["named"]) == (verdict == "grows")
 
@@ -332,7 +332,7 @@ def test_growth_that_the_interval_of_the_count_does_not_hold_is_not_named(
     ok = line.ok.copy()
     ok[:, -1] = False
     line = replace(line, ok=ok, counted_ok=np.ones_like(ok), least_instructions=line.instructions / width)
-    row = scaling.table(replace(line, low=0 * line.low, high=np.inf * line.high), strong=False).iloc[0]
+    row = scaling.table(replace(line, low=0 * line.low, high=np.inf * line.high), kind="weak").iloc[0]
     assert (row["by"], row["verdict"]) == ("instructions", verdict)
 
 
@@ -348,11 +348,11 @@ def test_a_crossover_of_open_times_is_reported_where_the_order_is_sure(evidence:
 
 def test_what_nothing_shows_has_no_efficiency(evidence: Make) -> None:
     work = over(lambda p: 8 / p)
-    alone = efficiencies.table(evidence({WHOLE: work}, RANKS), strong=True)
+    alone = efficiencies.table(evidence({WHOLE: work}, RANKS), kind="strong")
     assert alone["global"].to_numpy() == pytest.approx(1)
     assert alone[["parallel", "load_balance", "communication", "computation_scaling"]].isna().all(axis=None)
     sent = {"work": over(lambda p: np.where(p > 1, 1e-3 * np.log2(p), 0.0))}
-    found = efficiencies.table(evidence({"work": work}, RANKS, communication=sent), strong=True)
+    found = efficiencies.table(evidence({"work": work}, RANKS, communication=sent), kind="strong")
     assert found[["parallel", "load_balance"]].isna().all(axis=None)
     assert found["communication"].iloc[-1] == pytest.approx((8 / 1024) / (8 / 1024 + 0.01))
     assert found["global"].iloc[-1] == pytest.approx((8 / 1024) / (8 / 1024 + 0.01))
@@ -368,7 +368,7 @@ def test_what_one_rank_does_alone_is_lost_balance_and_not_lost_speed(evidence: M
             instructions={"divided": [1e9 * t for t in divided], "serial": [1e9 * t for t in serial]},
             having={"serial": [1 / p for p in ranks]},
         ),
-        strong=True,
+        kind="strong",
     )
     # Amdahl: all ranks do 10 s of work together in 2.5 s and more.
     assert found["load_balance"].tolist() == pytest.approx([10 / p / (8 / p + 2) for p in ranks])
@@ -426,8 +426,8 @@ def test_time_outside_of_kernels_is_a_factor_and_helps(evidence: Make) -> None:
     none = np.zeros((1, 2))
     seconds = np.array([[5.0, 3.0]])
     rest = Forecast(seconds, seconds, seconds, none.astype(int), none.astype(object), none)
-    found = efficiencies.table(replace(given, broken=replace(given.broken, others=rest)), True)
+    found = efficiencies.table(replace(given, broken=replace(given.broken, others=rest)), "strong")
     assert found["outside"].to_numpy() == pytest.approx([5 / 10, 3 / 6])
-    alone = efficiencies.table(given, True)
+    alone = efficiencies.table(given, "strong")
     assert alone["outside"].isna().all()
     assert found["global"].to_numpy() == pytest.approx(alone["global"].to_numpy() * found["outside"].to_numpy())

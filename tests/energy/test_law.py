@@ -368,6 +368,30 @@ def test_a_table_of_a_users_jobs(tmp_path: Path) -> None:
     assert any("Without --platform" in note for note in alone.predict(ranks=144, metrics="energy").notes)
 
 
+def test_repetitions_do_not_say_how_many_cores_a_node_has(tmp_path: Path) -> None:
+    """Beyond the largest run all ranks are taken to share a node, and the interval holds if they need another."""
+    answers = []
+    for times in (1, 2):
+        found = Experiment.create(tmp_path / f"{times}.exp", "job", ["ranks"])
+        for n in (1, 2, 4, 8, 16):
+            table = pd.DataFrame({"kernel": WHOLE, "rank": [-1], "time": [seconds(n)]})
+            table["energy"] = (60 + 4 * n) * table["time"]
+            for repetition in range(times):
+                found.add(Run({"ranks": float(n)}, repetition=repetition), table)
+        model = fit(found)
+        assert model.energy is not None
+        assert model.energy.profile is not None
+        assert model.energy.profile.cores.tolist() == [1, 2, 4, 8, 16]
+        assert any("share one package and node" in note for note in model.predict(ranks=17, metrics="energy").notes)
+        answers.append([one(model, "energy", ranks=n) for n in (16, 17, 32)])
+    np.testing.assert_allclose(answers[0], answers[1], rtol=0.02)
+    for n, (value, lower, upper) in zip((16, 17, 32), answers[0], strict=True):
+        together, apart = (60 + 4 * n) * seconds(n), (60 * np.ceil(n / 16) + 4 * n) * seconds(n)
+        assert value == pytest.approx(together, rel=0.02)
+        assert lower < together <= apart < upper
+        assert upper < 1.1 * apart
+
+
 @pytest.mark.parametrize("program", ["tealeaf", "soma"])
 def test_a_node_from_one_domain(tmp_path: Path, shared: Path, program: str) -> None:
     """LIKWID's energies of 1 to 18 ranks give those of 72, twice the packages, with the time that they took."""

@@ -48,7 +48,7 @@ def build(context: Context) -> dict[str, Any] | None:
         return None
     ranks, legend = [f"{x:,.0f}" for x in table["ranks"]], "; ?: insufficient data" if insufficient.any() else ""
     caption = f"Efficiency at each number of ranks{legend}"
-    return {"ranks": ranks, "rows": rows, "strong": found.strong, "caption": caption}
+    return {"ranks": ranks, "rows": rows, "kind": found.kind, "caption": caption}
 
 
 def _grade(efficiency: float) -> str:
