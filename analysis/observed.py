@@ -17,9 +17,7 @@ if TYPE_CHECKING:
 
 
 @OBSERVERS.register("diagnosis")
-def observe(
-    experiment: Experiment, series: Series, platform: Platform | None, machine: Machine | None
-) -> dict[str, Any]:
+def observe(experiment: Experiment, series: Series, platform: Platform | None, machine: Machine) -> dict[str, Any]:
     """Plain data for the model's extras, under ``diagnosis``.
 
     Entries: ``ceilings`` (:class:`ranksight.analysis.diagnosis.ceilings.Ceilings`), ``minimum_wait`` (kernel to cycles
@@ -55,7 +53,7 @@ def observe(
 
 @OBSERVERS.register("phases")
 def phases_of(
-    experiment: Experiment, series: Series | None, platform: Platform | None, machine: Machine | None
+    experiment: Experiment, series: Series | None, platform: Platform | None, machine: Machine
 ) -> dict[str, Any]:
     """The phases' times, or why there are none; empty without event traces."""
     if "ranks" not in experiment.parameters or not any(experiment.columns(run, "events") for run in experiment.runs):

@@ -187,7 +187,6 @@ def judged(name: str, found: Mapping[int, Reading], platform: str, most: int, as
     model = model_of(name, found, platform, most)
     last = measured(found[max(ranks for ranks in found if ranks <= most)])
     size = model.energy
-    assert size is not None
     for ranks in asked:
         if ranks not in found:
             continue
@@ -221,7 +220,6 @@ def chosen(title: str, name: str, found: Mapping[int, Reading], platform: str, m
     """The rank count of least energy, the one that the model chooses, and what it costs more."""
     model = model_of(name, found, platform, most)
     counts = sorted(found)
-    assert model.energy is not None
     said = parts(model.energy, model, np.array(counts, dtype=np.float64)[:, None])
     total = np.sum([said[c].joules for c in COMPONENTS], axis=0)
     truth = np.array([sum(measured(found[ranks])[c] for c in COMPONENTS) for ranks in counts])

@@ -33,6 +33,7 @@ from ranksight.core.experiment import Experiment, Run
 from ranksight.core.reading import Reading
 from ranksight.examples.simulated.building import build_simulated
 from ranksight.examples.simulated.cluster import Simulator, build_messages, link
+from ranksight.model.application.exchanged import NO_REPLAY
 from ranksight.model.fit import assemble
 from ranksight.model.fitted_model import Model
 from ranksight.model.priors import MESSAGES_AHEAD
@@ -280,8 +281,7 @@ def _hidden(model: Model, point: np.ndarray) -> float:
 def _without_replay(model: Model) -> Model:
     """The same model, whose messages are priced alone."""
     equation = model.equation
-    assert equation.communication is not None
-    return replace(model, equation=replace(equation, communication=replace(equation.communication, replayed=None)))
+    return replace(model, equation=replace(equation, communication=replace(equation.communication, replayed=NO_REPLAY)))
 
 
 def ahead(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:

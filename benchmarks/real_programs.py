@@ -125,7 +125,7 @@ def sent(model: Model, held: Experiment) -> pd.DataFrame:
     """Messages and bytes of every operation of every kernel that sends, as columns of :func:`errors`."""
     communication, series = model.equation.communication, message_series(model.view(held))
     columns = ["kernel", "metric", "error", "inside"]
-    if communication is None or series is None:
+    if not communication or series is None:
         return pd.DataFrame(columns=columns)
     said = communication.functions.predict(series.points)
     values = np.nanmedian(series.values, axis=2)

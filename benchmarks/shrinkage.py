@@ -63,7 +63,7 @@ def _errors(source: Path, folder: Path, name: str) -> NDArray[np.float64]:
     try:
         for value in GRID:
             shared.GROWTH_KEPT = value
-            found.append(100 * (np.exp(law.forecast(ranks[:, None]).time.centre[0]) / measured - 1))
+            found.append(100 * (np.exp(law.forecast(ranks[:, None], ranks[:, None]).time.centre[0]) / measured - 1))
     finally:
         shared.GROWTH_KEPT = usual
     return np.array(found)

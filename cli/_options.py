@@ -1,22 +1,19 @@
-"""Options of the verbs: each verb's are in the TOML file next to its module, in the order of its help.
-
-A table is one option or argument, with the words of ``argparse.add_argument`` and these: ``short`` is its letter,
-``group`` the group of the help that it stands in, ``type`` a name of :data:`TYPES` or one that the verb itself reads,
-``repeat`` says that it may be repeated, each time with one of its ``values`` or with ``lists`` of them, and ``include``
-names a file whose options stand in its place. A ``usage`` before the tables is the line that the help begins with.
-"""
+"""What argparse is given for the options of a verb (:mod:`ranksight.cli.options`): their types and actions."""
 
 from __future__ import annotations
 
 import argparse
-import tomllib
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ranksight.cli._parser import Parser
+from ranksight.cli.options import help_of, names
 from ranksight.core.errors import UsageError
 from ranksight.core.units import parse_size
+
+if TYPE_CHECKING:
+    from ranksight.cli._parser import Parser
+    from ranksight.cli.options import Options
 
 Type = Callable[[str], Any]
 ACTIONS: Mapping[str, Mapping[str, Any]] = {
@@ -52,44 +49,27 @@ CHECKED: Mapping[str, Callable[[str, Any], Type]] = {"probability": _probability
 """Types whose errors name the option, made from it and its default."""
 
 
-def declare(parser: Parser, verb: str, own: Mapping[str, Type], only: Collection[str] = ()) -> None:
-    """Declare the options of a verb, by the name of its module.
+def declare(parser: Parser, table: Options, own: Mapping[str, Type], only: Collection[str] = ()) -> None:
+    """Declare the options of a verb.
 
     `own`: what the verb reads itself, by the name of its type. `only`: these options, all when empty.
     """
     groups: dict[str, argparse._ActionsContainer] = {"": parser}
-    for name, how in _tables(verb):
-        if name == "usage":
-            parser.usage = how
-        elif not only or name in only:
-            title = how.pop("group", "")
+    for name, how in table.items():
+        if not only or name in only:
+            title = how.get("group", "")
             if title not in groups:
                 groups[title] = parser.add_argument_group(title)
-            groups[title].add_argument(*filter(None, (how.pop("short", ""), name)), **_settings(name, how, own))
+            groups[title].add_argument(*names(name, how), **_settings(name, how, own))
 
 
-def _tables(file: str) -> Iterator[tuple[str, Any]]:
-    """The entries of a file, with those of the files that it includes in their places."""
-    text = Path(__file__).with_name(f"{file}.toml").read_text(encoding="utf-8")
-    for name, how in tomllib.loads(text).items():
-        if "include" in how:
-            within = {"group": how.get("group", "")}
-            yield from ((each, within | settings) for each, settings in _tables(how["include"]))
-        else:
-            yield name, how
-
-
-def _settings(name: str, how: dict[str, Any], own: Mapping[str, Type]) -> dict[str, Any]:
+def _settings(name: str, how: Mapping[str, Any], own: Mapping[str, Type]) -> dict[str, Any]:
     """What argparse is given for one option."""
-    kind = how.pop("type", None)
+    given = {key: value for key, value in how.items() if key not in ("group", "short", "repeat", "type")}
+    given["help"] = help_of(how).replace("%", "%%")
+    kind = how.get("type", "")
     if kind in CHECKED:
-        how["type"] = CHECKED[kind](name, how.get("default"))
-    elif kind is not None:
-        how["type"] = own[kind] if kind in own else TYPES[kind]
-    if "repeat" in how:
-        said, default, rest = how["help"].partition(" (default")
-        how["help"] = f"{said}; may be repeated{default}{rest}"
-    if isinstance(how.get("metavar"), list):
-        how["metavar"] = tuple(how["metavar"])
-    kind = how.pop("repeat", how.get("action"))
-    return {**how, **ACTIONS.get(kind, {})}
+        given["type"] = CHECKED[kind](name, how.get("default"))
+    elif kind:
+        given["type"] = own[kind] if kind in own else TYPES[kind]
+    return {**given, **ACTIONS.get(how.get("repeat", how.get("action", "")), {})}

@@ -1,4 +1,4 @@
-"""The parser of every verb: short letters, help as wide as the terminal, usage errors of one line."""
+"""The parser of every verb: its own help, usage errors of one line."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import argparse
 import re
 from collections.abc import Sequence
 
+from ranksight.cli._help import page
 from ranksight.cli._lines import shell_line
 from ranksight.core.errors import UsageError, meant
 
@@ -13,41 +14,20 @@ TYPE_CHECKING = False  # typing itself takes a tenth of the time that Python nee
 if TYPE_CHECKING:
     from typing import Any, NoReturn
 
-SHORT = {"--quiet": "-q", "--verbose": "-v", "--force": "-f"}
-"""Letters of the options that every verb has under the same name."""
 PROJECT_FILE = "ranksight.toml"
 """What completes lines in its folder (:mod:`ranksight.cli._project`)."""
 UNKNOWN = "unrecognized arguments: "  # how argparse begins to name what it does not know
-WIDEST = 100  # columns of help at most
-
-
-class Wrapped(argparse.RawDescriptionHelpFormatter):
-    """Help whose paragraphs fill the width of the terminal; indented lines, which are examples, stay as they are."""
-
-    def __init__(self, prog: str) -> None:
-        import shutil
-
-        super().__init__(prog, width=max(40, min(shutil.get_terminal_size().columns - 2, WIDEST)))
-
-    def _fill_text(self, text: str, width: int, indent: str) -> str:
-        import textwrap
-
-        blocks = []
-        for block in re.split(r"\n{2,}", text):
-            plain = not any(line.startswith(" ") for line in block.splitlines())
-            blocks.append(textwrap.fill(" ".join(block.split()), width) if plain else block)
-        return "\n\n".join(blocks)
 
 
 class Parser(argparse.ArgumentParser):
     """An argument parser whose usage errors are one line with the way to help; it guesses no option from a part."""
 
     def __init__(self, **settings: Any) -> None:
-        super().__init__(**{"allow_abbrev": False, "formatter_class": Wrapped, **settings})
+        super().__init__(**{"allow_abbrev": False, **settings})
 
-    def add_argument(self, *names: Any, **settings: Any) -> argparse.Action:
-        """Declare an option; those of :data:`SHORT` have their letter in every verb."""
-        return super().add_argument(*(SHORT[name] for name in names if name in SHORT), *names, **settings)
+    def format_help(self) -> str:
+        """The help of the verb, which is the last word of ``prog``."""
+        return page(self.prog.split()[-1])
 
     def options(self) -> list[str]:
         """All options by their long names."""

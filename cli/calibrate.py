@@ -1,18 +1,4 @@
-"""Measure this node and describe it as a platform file.
-
-  ranksight calibrate -o my.toml
-  ranksight calibrate -o my.toml --quick
-  ranksight calibrate -o my.toml --network -- mpirun -n 2
-
-Topology comes from the system. Small C programs, compiled here, measure the clock and the latency of every cache level
-and of memory. They also measure the part of the last cache that the cores use, and the bandwidth of one to all cores of
-a ccNUMA domain.
-Run it on an idle node, in a job that has the node for itself. With --network the LogGP parameters of messages between
-two ranks are measured, piecewise over the message size. The launcher after '--' places the ranks on one node or on
-two; the parameters are written into the file's [network.intra] or [network.inter]. An existing file is completed.
-Every value in the file has its source; edit what you know better. 'ranksight fit EXPERIMENT --platform' takes the
-file, or the name of a machine that is described already ('--list'); so does any other verb with --platform.
-"""
+"""Measure this node and describe it as a platform file."""
 
 from __future__ import annotations
 

@@ -1,17 +1,4 @@
-"""Compare an experiment with expectations of how its functions scale.
-
-  ranksight check expectations.toml mpi.exp
-  ranksight check expectations.toml mpi.exp --ranks 4096,65536 --junit report.xml
-  ranksight check new.exp --baseline old.exp --metric time
-
-The file states for each function and metric a growth in big O, such as O(log p) or O(k^3 2^k), rules between
-functions, and a litmus test (docs/expectations.md). Each function found is stripped to its leading term and compared:
-a total match, an approximate one within the deviation limit, or none. With --baseline, what an earlier experiment did
-is expected of functions that have no expectation. Parameters are options as in 'predict': they set the configurations
-at which costs are reported.
-
-Exit code 3 when an expectation or a rule is violated, otherwise 4 when the data are insufficient for one of them.
-"""
+"""Compare an experiment with expectations of how its functions scale."""
 
 from __future__ import annotations
 

@@ -1,24 +1,4 @@
-"""Compare two experiments or models: per kernel what changed, why, and at which scale it matters.
-
-  ranksight compare before.exp after.exp
-  ranksight compare gcc.exp icx.exp --ranks 64,1024 --size 96
-  ranksight compare main.exp branch.exp --threshold 5
-  ranksight compare main.exp branch.exp --threshold 5 --metric instructions
-  ranksight compare main.exp branch.exp --output compare.html
-  ranksight compare heat.model.json --on icelake-8360y,sapphirerapids-8470,grace --ranks 1024 --size 96
-
-Two experiments are compared at the configurations that both measured; at others, and for models, what they predict is
-compared. A difference within the noise (repetitions, scatter between jobs, width of predictions) is none. The change
-of a time is divided among instructions, cycles per instruction, loads of each level and wait time where these were
-counted, or among messages where those were.
-
-With --on one model is asked for several machines: time, nodes and node-hours of the job on each, energy and cost where
---power and --price state what a node takes, and the kernels that something else bounds there.
-
-With --threshold the exit code is 3 when the time of a kernel or of the program, or a count that follows from the
-program alone (instructions, messages), grew by more, beyond the noise; --metric names the metrics that count. Otherwise
-it is 4 when the data are insufficient to compare the program's time.
-"""
+"""Compare two experiments or models: per kernel what changed, why, and at which scale it matters."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""Print what makes a shell complete verbs and options.
-
-bash:  source <(ranksight completion bash)                              (in ~/.bashrc)
-zsh:   source <(ranksight completion zsh)                               (in ~/.zshrc, after compinit)
-fish:  ranksight completion fish > ~/.config/fish/completions/ranksight.fish
-"""
+"""Print what makes a shell complete verbs and options."""
 
 from __future__ import annotations
 

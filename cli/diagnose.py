@@ -1,16 +1,4 @@
-"""Show what bounds each kernel, how it scales, which becomes the largest and where, and what would help.
-
-  ranksight diagnose heat.model.json
-  ranksight diagnose heat.model.json --ranks 64,1024 --size 24
-  ranksight diagnose heat.model.json --ranks 1024 --size 24 --format csv --table crossovers
-  ranksight diagnose heat.model.json --ranks 1024 --network --topology archer2
-
-Every parameter of the model is an option by its name; several values ask for all combinations. Parameters that are not
-given take their largest measured value, and ranks also sixteen times that. A kernel is memory-, cache-, compute-,
-latency-, communication- or imbalance-bound where one cause leads with 90 %, and otherwise undecided, with the reason;
-exit code 4 when every kernel is. JSON holds all tables, csv one of them. Of a model of messages alone it shows what
-each operation sends and which grow faster than log(ranks).
-"""
+"""Show what bounds each kernel, how it scales, which becomes the largest and where, and what would help."""
 
 from __future__ import annotations
 

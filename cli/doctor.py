@@ -1,10 +1,4 @@
-"""Show what can be measured here and what cannot, why, and how to enable it.
-
-  ranksight doctor
-  ranksight doctor --format json
-
-Nothing is changed. The exit code is always 0: a machine without counters is no error.
-"""
+"""Show what can be measured here and what cannot, why, and how to enable it."""
 
 from __future__ import annotations
 

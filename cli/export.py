@@ -1,15 +1,4 @@
-"""Write measurements or a model in the format of another tool.
-
-  ranksight export extrap heat.exp -o heat.jsonl
-  ranksight export latex heat.exp.model.json --metric time
-  ranksight export openmetrics heat.exp --metric time,instructions -o heat.prom
-  ranksight export --list-formats
-
-Values of ranks are reduced in each metric's own way; repetitions are kept where the format has a place for them.
-Without -o text is printed. In Python, experiment.counters(), model.table() and prediction.table() are pandas tables,
-ranksight.to_xarray(experiment) is a data set of xarray, and ranksight.to_hatchet(experiment, ranks=8, size=24) is a
-GraphFrame of Hatchet.
-"""
+"""Write measurements or a model in the format of another tool."""
 
 from __future__ import annotations
 

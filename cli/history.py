@@ -1,18 +1,4 @@
-"""Show how a program changed over many experiments: commits, dates, compilers.
-
-  ranksight history nightly/*.exp
-  ranksight history nightly/*.exp --ranks 1024 --size 96     # and the time that each predicts there
-  ranksight history nightly/*.exp --output history.html
-  ranksight history nightly/*.exp --threshold 5              # in CI: exit code 3 when the latest change is slower
-
-Times and counts of every kernel are followed at the configurations that all experiments measured. A change point is
-marked where a series steps from one level to another by more than the noise, which repetitions and the scatter from one
-experiment to the next show. Experiments are put in the order of their first runs. Parameters with a value ask each
-experiment's model for the program's time there.
-
-With --threshold the exit code is 3 when the latest change of a time, or of a metric of --metric, is one to more than
-that many percent above the level before it.
-"""
+"""Show how a program changed over many experiments: commits, dates, compilers."""
 
 from __future__ import annotations
 

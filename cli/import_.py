@@ -1,14 +1,4 @@
-"""Read measurements that other tools made, and make an experiment of them.
-
-  ranksight import runs/ --parameter ranks='Rank(\\d+)' --set size=30 -o lulesh
-  ranksight import extrap input.txt
-  ranksight import csv times.csv --parameter ranks --parameter size=ne --kernel kernel --metric time=wallmax
-  ranksight import log slurm-*.out --time 'Elapsed: {time} s' --parameter ranks='on {ranks} processes'
-  ranksight import experiment monday.exp tuesday.exp -o both.exp
-
-The format is recognised, or named before the paths. Runs of one configuration become its repetitions. A file that
-cannot be read is named and skipped, the others are imported; with --strict nothing is imported then.
-"""
+"""Read measurements that other tools made, and make an experiment of them."""
 
 from __future__ import annotations
 

@@ -1,12 +1,4 @@
-"""Write the project file ranksight.toml, so that the verbs need no arguments in this folder.
-
-  ranksight init --ranks 1,2,4,8 --size 12,16,24 --target ranks=256,1024 -- mpirun -n {ranks} ./heat --n {size}
-  ranksight init
-
-Without a command on the line it asks. Afterwards 'ranksight measure', 'fit', 'predict', 'diagnose', 'plan', 'report'
-and the others use the file where they are given nothing to work on; options on the line replace the file's. It is made
-to be edited (docs/project.md). So is expectations.toml, which it writes for 'check' where no such file is.
-"""
+"""Write the project file ranksight.toml, so that the verbs need no arguments in this folder."""
 
 from __future__ import annotations
 

@@ -13,6 +13,7 @@ from ranksight import __version__
 TYPE_CHECKING = False  # typing itself takes a tenth of the time that Python needs to start
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from types import ModuleType
 
     from ranksight.cli._parser import Parser
 
@@ -37,15 +38,11 @@ VERBS: dict[str, str] = {
     "history": "follow kernels over many experiments, such as commits, and mark what changed",
     "demo": "predict bundled measurements at up to 16 times their ranks, next to what was measured there",
 }
-"""Verbs and what they do; the module of a verb is ``ranksight.cli.<verb>`` (``import`` is ``import_``)."""
+"""Verbs and what they do; each has a module of its name here, and one with its options in ``options``."""
 
 LIGHT = frozenset({"doctor", "completion"})  # verbs that compute nothing
 NO_MEMORY = ("failed to map segment", "Failed to launch worker thread", "can't start new thread")
 RESUMED = frozenset({"measure"})  # verbs that go on where they were interrupted
-
-
-def _module(verb: str) -> str:
-    return "ranksight.cli." + ("import_" if verb == "import" else verb)
 
 
 GUIDE = """Ranksight predicts the runtime of an MPI program at rank counts and problem sizes that nobody has run.
@@ -98,19 +95,21 @@ def _overview(option: str) -> str:
 
 def verb_parser(verb: str) -> Parser:
     """The parser of one verb."""
-    import importlib
-
     from ranksight.cli._options import declare
     from ranksight.cli._parser import Parser
+    from ranksight.cli.options import options
 
-    module = importlib.import_module(_module(verb))
-    parser = Parser(prog=f"ranksight {verb}", description=(module.__doc__ or VERBS[verb]).strip())
-    declare(parser, module.__name__.rpartition(".")[2], getattr(module, "TYPES", {}))
-    if verb != "completion":
-        parser.add_argument(
-            "--verbose", action="store_true", help="log what is read, chosen and written, with times, to standard error"
-        )
+    description, usage, table = options(verb)
+    parser = Parser(prog=f"ranksight {verb}", description=description, usage=usage)
+    declare(parser, table, getattr(_module(verb), "TYPES", {}))
     return parser
+
+
+def _module(verb: str) -> ModuleType:
+    """What carries a verb out."""
+    import importlib
+
+    return importlib.import_module("ranksight.cli." + ("import_" if verb == "import" else verb))
 
 
 def _cancelled(verb: str) -> int:
@@ -197,16 +196,19 @@ def _run(given: list[str], asked: list[int]) -> int:
         from ranksight.core.errors import UsageError, meant
 
         raise UsageError(f"ranksight: no verb is named {verb!r}", f"{meant(verb, VERBS)} 'ranksight --help' lists all")
-    import importlib
+    if {"-h", "--help"}.intersection(given[: [*given, "--"].index("--")]):
+        from ranksight.cli._help import page
 
+        print(page(verb), end="")
+        return 0
     from ranksight.cli._ending import ended_as_cancelled
     from ranksight.core.addressspace import load_under_limit
 
     with ended_as_cancelled(asked):
         parser = verb_parser(verb)
-        module = importlib.import_module(_module(verb))
+        module = _module(verb)
         arguments = _completed(verb, given[1:], parser)
-        if verb not in LIGHT and not {"-h", "--help"}.intersection(given[: [*given, "--"].index("--")]):
+        if verb not in LIGHT:
             load_under_limit()
         # A verb whose options depend on its input (parameters of a command or a model) parses its line itself.
         chosen = module.parse(parser, arguments) if hasattr(module, "parse") else parser.parse_args(arguments)

@@ -1,42 +1,4 @@
-"""Run a program over configurations and repetitions, and collect counters, messages and time.
-
-The command follows '--' and has its parameters in braces; every parameter is an option with a list of values:
-
-  ranksight measure --ranks 1,2,4,8 --size 32,48 --reps 3 -o heat.exp -- mpirun -n {ranks} ./heat --n {size}
-
-Each configuration is run once for every collector and repetition (a deterministic collector once). A campaign that was
-cut off continues when the same command is given again. A collector that starts the program is inserted before it, at a
-place found from the launcher's options; write {wrap} there if it is not found. A program that needs its process grid
-as options takes it from {grid3.x} {grid3.y} {grid3.z} or {grid2.x} {grid2.y}, the ranks as MPI_Dims_create factors
-them, the longest side first; {size*grid3.x} is a product:
-
-  ranksight measure --ranks 1,2,4,8 -o md.exp -- mpirun -n {ranks} ./md -i {grid3.x} -j {grid3.y} -k {grid3.z}
-
---platform names the machine whose caches callgrind simulates and whose events perf counts: one that ships with the
-project, or a file of 'ranksight calibrate'. --refine KERNEL splits a large kernel into its loops (by callgrind; perf's
-samples are assigned to the same loops) or, without callgrind, into source lines; build with -g.
-
-A case that has to be prepared, and a program that writes where it runs, get a folder of their own: --workdir CASE is
-copied for each run, and --prepare COMMAND is run once per configuration in a copy, outside the measurement. --at RANKS
-COMMAND gives the command for numbers of ranks at which it differs. All of them know the parameters:
-
-  ranksight measure --ranks 1,2,4 --workdir cavity --prepare './prepare {ranks}' --at 1 icoFoam -o cavity.exp \\
-      -- mpirun -n {ranks} icoFoam -parallel
-
-A program that reads its standard input gets a file with '<' in quotation marks, whose name may have parameters:
-
-  ranksight measure --ranks 1,2,4 --size 16,24 -o solver.exp -- mpirun -n {ranks} ./solver '<' input.{size}
-
-callgrind runs the program once natively and simulates only as much as stands for the whole by what repeats between MPI
-calls, weighted by how often it does; the notes of a run say which share. --sample N counts N occurrences of each
-stretch between two calls, --sample off simulates everything. Programs that do not repeat are simulated in full.
-
---distant adds a smaller workload to an experiment of 'ranksight phases': it is run at growing numbers of ranks until
-its cycles per instruction stop falling, and then represents the original workload on many ranks.
-
---emit slurm (pbs, flux) writes the campaign as job scripts: one job a number of ranks, one task a configuration, and a
-last job that joins their parts. --submit slurm submits and follows them; the same line again measures what is missing.
-"""
+"""Run a program over configurations and repetitions, and collect counters, messages and time."""
 
 from __future__ import annotations
 
@@ -51,6 +13,7 @@ from ranksight.campaign.launching import Template
 from ranksight.cli._options import declare
 from ranksight.cli._parser import Parser
 from ranksight.cli._values import WRITE, values
+from ranksight.cli.options import options
 from ranksight.core.errors import InputError, UsageError, meant
 
 if TYPE_CHECKING:
@@ -98,7 +61,7 @@ def parse(parser: Parser, arguments: Sequence[str]) -> argparse.Namespace:
     given, command = parser.separated(arguments)
     # The commands name the parameters, which are options of the whole line.
     commands = type(parser)(prog=parser.prog, add_help=False)
-    declare(commands, "measure", TYPES, ("--prepare", "--at"))
+    declare(commands, options("measure")[2], TYPES, ("--prepare", "--at"))
     template = _template(command, commands.parse_known_args(given)[0])
     for name in dict.fromkeys(("ranks", *template.parameters)):
         try:

@@ -1,11 +1,4 @@
-"""List the machines that are described, show one with its sources, or compare two.
-
-  ranksight platforms
-  ranksight platforms sapphirerapids-8470
-  ranksight platforms icelake-8360y sapphirerapids-8470
-
-A platform is named, or is a file of 'ranksight calibrate'. 'predict --on PLATFORM' predicts a fitted model for it.
-"""
+"""List the machines that are described, show one with its sources, or compare two."""
 
 from __future__ import annotations
 

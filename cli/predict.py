@@ -1,16 +1,4 @@
-"""Predict configurations that were not measured, with prediction intervals.
-
-  ranksight predict heat.model.json --ranks 1024,2048 --size 256
-  ranksight predict heat.model.json --ranks 1024 --size 256 --metric time --format json
-  ranksight predict heat.model.json --ranks 1024 --size 256 --messages
-  ranksight predict heat.model.json --ranks 256,512,1024 --size 256 --terms
-  ranksight predict heat.model.json --ranks 72 --metric energy,power
-  ranksight predict heat.model.json --ranks 1024 --size 256 --on sapphirerapids-8470
-
-Every parameter of the model is an option by its name; several values ask for all combinations. An answer for
-which the data are insufficient is marked so, with the reason; exit code 4 when nothing is predicted. Energy and power
-(--metric energy, power) are predicted where the runs metered energy.
-"""
+"""Predict configurations that were not measured, with prediction intervals."""
 
 from __future__ import annotations
 

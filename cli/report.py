@@ -1,18 +1,4 @@
-"""Write all results of a model into one HTML file that needs no network.
-
-  ranksight report heat.model.json --experiment heat.exp -o heat.html
-  ranksight report heat.model.json --experiment heat.exp --experiment larger.exp --ranks 4096 --size 256
-  ranksight report heat.model.json -o heat.html --pdf heat.pdf
-
-The page has fields and sliders for other rank counts and sizes. Its front shows in a sentence what the model predicts
-at the target, which rank count is worth its core-hours, what limits scaling and how far the prediction can be trusted.
-Tabs hold the parts of the time, all kernels, communication, platform, what is not predicted, and the evidence.
---PARAMETER VALUE sets the target: without it, the farthest of 1 to 16 times the most ranks measured that the data
-support, with the next one beyond it shown as insufficient, and the largest measured value of the others. The experiment
-that the model was made of adds its measured points where it is next to the model; configurations of others, that the
-model was not fitted to, are held against it. Exit code 4
-when nothing is predicted at the target.
-"""
+"""Write all results of a model into one HTML file that needs no network."""
 
 from __future__ import annotations
 

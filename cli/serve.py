@@ -1,12 +1,4 @@
-"""Show the report of a model in a browser, and let its fields ask the model live.
-
-  ranksight serve heat.model.json
-  ranksight serve heat.model.json --experiment heat.exp --ranks 4096 --size 256 --port 8123
-
-The page is that of 'ranksight report', at the printed address. Other users of the machine need the token in the
-address; nothing listens on the network. From a cluster, forward the port: ssh -L 8123:127.0.0.1:8123 cluster. Ctrl-C
-ends it.
-"""
+"""Show the report of a model in a browser, and let its fields ask the model live."""
 
 from __future__ import annotations
 

@@ -7,7 +7,6 @@ A thing asked for by its name is looked for in the module of that name first, an
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import pkgutil
 from collections.abc import Callable, Iterator
@@ -98,7 +97,7 @@ class Registry(Generic[T]):
         if self._filled or name in self._items or not isinstance(name, str):
             return
         for module in self._modules():
-            if module.rpartition(".")[2] == name.replace("-", "_"):
+            if module.rpartition(".")[2] == name.lower().replace("-", "_").replace(" ", "_"):
                 importlib.import_module(module)
         if name not in self._items:
             self._fill()
@@ -108,6 +107,8 @@ class Registry(Generic[T]):
         try:
             return self._items[name]
         except KeyError:
+            import difflib  # an error alone needs it
+
             near = difflib.get_close_matches(name, self._items, n=3)
             known = ", ".join(near or sorted(self._items))
             raise InputError(

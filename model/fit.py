@@ -50,7 +50,7 @@ from ranksight.model.structure.wholeunits import NO_UNITS, WholeUnits
 from ranksight.platforms import Platform, load
 from ranksight.platforms.writing import dumps
 
-Observer = Callable[[Experiment, Series, Platform | None, Machine | None], dict[str, Any]]
+Observer = Callable[[Experiment, Series, Platform | None, Machine], dict[str, Any]]
 """Of an experiment, its means over ranks, and the machine as described and at the clock of the runs: plain data."""
 OBSERVERS: Registry[Observer] = Registry("observer", packages=("ranksight.analysis",))
 """What analyses keep of the measurements, by name, for questions that the model does not know."""
@@ -61,7 +61,7 @@ def conclude(
 ) -> Model:
     """Put together what was learned, with what analyses keep of the measurements."""
     experiment, series = measured.experiment, measured.series
-    messages = None if application.communication is None else message_series(experiment)
+    messages = message_series(experiment) if application.communication else None
     total = next((run.environment[TOTAL] for run in experiment.runs if TOTAL in run.environment), "")
     notes = tuple(filter(None, (measured.clock.remark(), clocked.note, *measured.notes)))
     observed = {name: OBSERVERS[name](experiment, series, statement.platform, clocked.machine) for name in OBSERVERS}
@@ -80,7 +80,7 @@ def conclude(
         measured.clock,
         measured.energy,
         find_agreement(series, application.communication, messages),
-        "" if statement.platform is None else dumps(statement.platform),
+        dumps(statement.platform) if statement.platform else "",
         observed={name: content for name, content in observed.items() if content},
     )
 

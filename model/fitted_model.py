@@ -245,8 +245,7 @@ class Model(Learned):
         if placement is None and ranks_per_node is None and distribution is None and topology is None:
             return self
         equation = self.equation.placed(placement, ranks_per_node, distribution, topology)
-        energy = None if self.energy is None else self.energy.placed(placement, ranks_per_node)
-        return replace(self, equation=equation, energy=energy)
+        return replace(self, equation=equation, energy=self.energy.placed(placement, ranks_per_node))
 
     def with_algorithms(self, algorithms: Mapping[str, str]) -> Model:
         """The same model where collectives are done by stated algorithms, in the runs and in what is predicted.
@@ -274,8 +273,8 @@ class Model(Learned):
         tuple of MessageTable
             One for each combination; see :meth:`~ranksight.model.messages.table.MessageTable.by_class`.
         """
-        messages = None if self.equation.communication is None else self.equation.communication.messages
-        if messages is None:
+        messages = self.equation.communication.messages
+        if not messages:
             raise InputError(
                 "the model holds no messages",
                 "trace two numbers of ranks or more with 'ranksight measure --collector pmpi' and fit again",

@@ -14,7 +14,6 @@ from ranksight.model.application.node import NODES
 from ranksight.model.fitting.iterations import iterated
 from ranksight.model.resource.counters import notes_of
 from ranksight.model.series.computation import RANKS, THREADS, WORK_PER_RANK, cores
-from ranksight.model.series.domains import NOT_DESCRIBED
 
 if TYPE_CHECKING:
     from ranksight.model.predicting import Learned
@@ -67,21 +66,21 @@ def notes(model: Learned, points: Array, with_energy: bool = True) -> tuple[str,
 
 
 def _of_energy(model: Learned, points: Array) -> tuple[str, ...]:
-    """What is to be said of energy and power at `points` (k, m); nothing where none was metered."""
-    return () if model.energy is None else (*model.energy.notes, model.energy.remark(points, model.parameters))
+    """What is to be said of energy and power at `points` (k, m)."""
+    return *model.energy.notes, model.energy.remark(points, model.parameters)
 
 
 def partners(model: Learned, points: Array) -> str:
     """The process grids that fit the traces and differ at `points` (k, m), and the run that decides; else empty."""
     sent = model.equation.communication
-    laws = [model.functions.neighbours, None if sent is None else sent.functions.neighbours]
+    laws = [model.functions.neighbours, sent.functions.neighbours]
     return next(filter(None, (law.remark(points) for law in laws if law)), "")
 
 
 def _thresholds(model: Learned, points: Array) -> str:
     """Switches of the MPI library between the runs and `points` (k, m); else empty."""
     sent, network = model.equation.communication, model.equation.network
-    if sent is None or not network:
+    if not sent or not network:
         return ""
     each = sent.exchanged(points, network).crossings
     named = list(dict.fromkeys(text for texts in each for text in texts))
@@ -97,7 +96,7 @@ def _unpriced(model: Learned, points: Array) -> str:
     sent = equation.communication
     timed = {kernel for kernel, name in model.functions.rows if name == "time"} - {WHOLE}
     # A program that was timed as a whole sent its messages in that time.
-    if sent is None or not timed or equation.nested or sent.priced(equation.network) or any(map(communicates, timed)):
+    if not sent or not timed or equation.nested or sent.priced(equation.network) or any(map(communicates, timed)):
         return ""
     if "ranks" in model.parameters and (points[:, model.parameters.index("ranks")] <= 1).all():
         return ""
@@ -172,7 +171,7 @@ def _changing(model: Learned, points: Array) -> str:
 def _teams(model: Learned, points: Array) -> str:
     """Threads of a rank that do not divide the cores of a memory domain, and so share it with other ranks' threads."""
     counted, names = model.equation.counted, model.parameters
-    domains = NOT_DESCRIBED if counted is None else counted.where.domains
+    domains = counted.where.domains
     if not domains or THREADS not in names:
         return ""
     teams = np.unique(points[:, names.index(THREADS)])
@@ -194,12 +193,12 @@ def one_domain(model: Learned, points: Array) -> str:
     remedy = "fit with --platform NAME, or --cores-per-domain N and --ranks-per-node N (lscpu shows both)"
     if machine and machine.target:
         remedy = f"runs on a domain of {machine.name}, {machine.target.cores} cores, show it: fit --also"
-    if counted is None and _levelling(model, most):
+    if not counted and _levelling(model, most):
         return (
             "times alone do not separate work that is not divided from a memory domain that is full: if the "
             f"{most:g} ranks of the runs filled one, more ranks take less time than predicted; {remedy}"
         )
-    if counted is None or counted.where.domains or not TRAFFIC.intersection(model.fitted.metrics):
+    if not counted or counted.where.domains or not TRAFFIC.intersection(model.fitted.metrics):
         return ""
     return (
         f"how many cores share memory is not known: {asked:g} are assumed to share it as the {most:g} of the runs did; "
@@ -243,7 +242,7 @@ def _levelling(model: Learned, most: float) -> bool:
 def _assumed(model: Learned, points: Array) -> str:
     """That BF_comm is not known, where several ranks send messages over a network."""
     sent, network = model.equation.communication, model.equation.network
-    if sent is None or not network or sent.blocking is not None:
+    if not sent or not network or sent.blocking is not None:
         return ""
     if not (points[:, model.parameters.index("ranks")] > 1).any():
         return ""

@@ -22,7 +22,7 @@ from ranksight.model.application.breakdown import Breakdown, Refined
 from ranksight.model.application.bulk_synchronous import Application
 from ranksight.model.application.program_time import program_time
 from ranksight.model.application.runs import Anchor
-from ranksight.model.energy.stored import Energy
+from ranksight.model.energy.stored import NO_ENERGY, Energy
 from ranksight.model.fitting.columns import Columns
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.plaindata import Stored, plain, reading
@@ -71,7 +71,7 @@ class Learned(Stored):
     staircase: Staircase = ALL_EVEN  # whole units that the work comes in, as they were stated
     selection: Selection = field(default_factory=Selection)  # which of the experiment's kernels are one in the model
     clock: Clock = NO_CLOCK  # what made times of cycles
-    energy: Energy | None = None  # laws of power, where the runs metered energy
+    energy: Energy = NO_ENERGY  # laws of power, where the runs metered energy
     agreement: Agreement = field(default_factory=Agreement)  # totals that are sums of parts with their own functions
     platform: str = ""  # description of the machine measured; empty where it is not known
     anchors: tuple[Anchor, ...] = ()  # runs on other machines
@@ -91,7 +91,7 @@ class Learned(Stored):
     @property
     def metered(self) -> tuple[str, ...]:
         """Metrics that the laws of power answer."""
-        return () if self.energy is None else self.energy.metrics
+        return self.energy.metrics
 
     # ---- predicting -------------------------------------------------------------------------------------------------
 
@@ -128,9 +128,9 @@ class Learned(Stored):
         reason[nothing] = "every time is zero: the clock was too coarse, or another metric is the time"
         self.equation.machine.refuse(status, reason, rows, self.functions.locality.keys)
         forecast, sent = replace(forecast, status=status, reason=reason), self.equation.communication
-        sums = {} if sent is None else operations_summed(sent, points)
+        sums = operations_summed(sent, points)
         forecast, disagreeing = self.agreement.agreed(forecast, rows, self.shares, sums, self._stated_by_operations())
-        if sent is not None and sent.messages is not None and "ranks" in self.parameters:
+        if sent.messages and "ranks" in self.parameters:
             forecast = with_doubts(forecast, points, self.functions, sent.messages, self.training)
         forecast = self.agreement.with_programs(forecast, rows, self.shares, sums)
         return replace(refined, said=forecast, sums=sums, remarks=remark(disagreeing, points, self.parameters))
@@ -138,8 +138,6 @@ class Learned(Stored):
     def _stated_by_operations(self) -> set[str]:
         """Kernels of whose operations, not of themselves, the user states how they go on."""
         sent, stated = self.equation.communication, self.functions.stated
-        if sent is None:
-            return set()
         members: dict[str, list[str]] = {}
         for kernel, name in zip(sent.callers, sent.names, strict=True):
             members.setdefault(kernel, []).append(name)
@@ -242,8 +240,8 @@ class Learned(Stored):
             raise InputError("'coordinates' does not fit the functions", "fit the model again")
         self.staircase.of(fitted)
         named = {kernel for law in self.equation.shared for kernel in law.kernels}
-        if (counted := self.equation.counted) is not None:
-            named.update(itertools.compress(counted.kernels, np.isfinite(counted.offset)))
+        counted = self.equation.counted
+        named.update(itertools.compress(counted.kernels, np.isfinite(counted.offset)))
         if unknown := sorted(named - {kernel for kernel, name in fitted.keys if name == "time"}):
             raise InputError(f"'equation' names the kernel {unknown[0]!r}, which has no time", "fit the model again")
         return True

@@ -233,10 +233,10 @@ def _metrics(model: Learned, metrics: Sequence[str] | None) -> tuple[str, ...]:
     metered = model.metered
     wanted = (*dict.fromkeys(model.fitted.metrics), *metered) if metrics is None else tuple(metrics)
     law = model.energy
-    if law is not None and law.notes and not metered and "energy" in {name.partition("_")[0] for name in wanted}:
+    if law.notes and not metered and "energy" in {name.partition("_")[0] for name in wanted}:
         raise InputError(f"energy is not predicted: {'; '.join(law.notes)}", "measure these runs again")
     known("metric", wanted, (*model.fitted.metrics, *metered))
-    return wanted if law is None else law.wanted(wanted)
+    return law.wanted(wanted)
 
 
 def _kernels(model: Learned, kernels: Sequence[str]) -> tuple[str, ...]:
@@ -265,7 +265,7 @@ def _blocks(
     blocks = []
     for name in wanted:
         rows = np.flatnonzero(names == name)
-        if model.energy is not None and name in model.metered:
+        if name in model.metered:
             if WHOLE in chosen:
                 law = np.full((1, len(points)), energy.evidence(model.energy, name), dtype=object)
                 value = energy.forecasts(model, points, [name], times)[name]

@@ -70,7 +70,7 @@ def _rows(content: Mapping[str, Any], kernels: frozenset[str]) -> Index:
 
 def _apart(counted: Mapping[str, Any]) -> bool:
     """Whether rates of kernels depend on each other by a prevalence alone that the file holds."""
-    single = counted["execution"] is None and counted["stall"] is None and not counted["compositions"]
+    single = counted.keys().isdisjoint(("execution", "stall")) and not counted["compositions"]
     return single and all("common" in rate for rate in counted["total"]["rates"])
 
 

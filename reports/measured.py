@@ -64,7 +64,7 @@ class Measured:
             some = mean + imbalances.parts(kernels, np.nan_to_num(some), self.points) if imbalances.held else mean
         held = np.isfinite(some).any(axis=0)
         sent = model.equation.communication
-        apart = sent is not None and sent.priced(model.equation.network)
+        apart = sent.priced(model.equation.network)
         what = COMPUTED if apart else SUMMED
         sums = np.where(held, np.nansum(some, axis=0), np.nan)
         if apart and (WHOLE, COMPUTE) in rows:  # the tracer's clock, as the validation of a model compares

@@ -36,7 +36,7 @@ class Traffic:
 def traffic(sweep: Sweep) -> Traffic | None:
     """Messages that the model knows of; None where none were traced."""
     equation = sweep.model.equation
-    if equation.communication is None:
+    if not equation.communication:
         return None
     functions = equation.communication.functions
     said = functions.predict(sweep.points).at(sweep.level)

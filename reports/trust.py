@@ -58,8 +58,8 @@ def _distance(sweep: Sweep) -> Fact:
     """How far the target lies from what was measured, along every parameter."""
     words, farthest = [], 1.0
     seen, origin = sweep.model.equation.machine.seen, sweep.machine_of_runs
-    measured = sweep.model.training if seen is None else seen
-    where = f" on {origin}" if origin and seen is None else ""
+    measured = seen if len(seen) else sweep.model.training
+    where = f" on {origin}" if origin and not len(seen) else ""
     for at, name in enumerate(sweep.model.parameters):
         column, asked = measured[:, at], sweep.target[name]
         low, high = float(column.min()), float(column.max())
@@ -73,7 +73,7 @@ def _distance(sweep: Sweep) -> Fact:
     # No distance is short to a machine on which nothing was measured.
     grade: Grade = "good" if farthest <= 4 and not where else "fair" if farthest <= 32 else "poor"
     many = f"{counted(len(measured), 'configuration')} {'was' if len(measured) == 1 else 'were'} measured there"
-    text = f"{len(measured)} configurations were measured{where}." if seen is None else f"{many}."
+    text = f"{many}." if len(seen) else f"{len(measured)} configurations were measured{where}."
     return Fact(grade, "Distance", f"{'; '.join(words)}; {text}")
 
 
@@ -82,7 +82,7 @@ def _machine(sweep: Sweep) -> list[Fact]:
     machine = sweep.model.equation.machine
     if not machine:
         return []
-    seen = 0 if machine.seen is None else len(machine.seen)
+    seen = len(machine.seen)
     runs = f"{counted(seen, 'configuration') if seen else 'No configuration'} was measured on {machine.name}"
     runs = runs.replace("configurations was", "configurations were")
     said = "; ".join(str(each).removeprefix("assumed: ") for each in machine.assumed)
@@ -209,7 +209,7 @@ def _samples(sweep: Sweep) -> list[Fact]:
 
 def _messages(sweep: Sweep) -> list[Fact]:
     equation = sweep.model.equation
-    if equation.communication is None:
+    if not equation.communication:
         return []
     if not equation.communication.priced(equation.network):
         return [

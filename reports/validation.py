@@ -129,7 +129,7 @@ def validate(model: Model, experiment: Experiment, level: float = 0.9) -> Valida
     for at in np.flatnonzero([keys[i] in asked & PROGRAM for i in mine]):
         value[at], lower[at], upper[at] = total.value[0], total.lower[0], total.upper[0]
         known[at], reason[at] = total.status[0] == OK, total.reason[0]
-    if model.equation.resources is not None:
+    if model.equation.resources:
         for at in np.flatnonzero([keys[i] == (WHOLE, COMPUTE) for i in mine]):
             value[at], lower[at], upper[at], known[at], reason[at] = _computed(breakdown)
     found = measured[mine]

@@ -260,7 +260,7 @@ def _side(subject: Subject, points: Array, measured: bool, scatter: float) -> Si
     else:
         side = predicted_side(subject.name, subject.model, points)
     communication = subject.model.equation.communication
-    if communication is None:
+    if not communication:
         return side
     counts, rows = communication.functions.predict(points), dict(communication.functions.rows)
     return joined(side, forecast_side(subject.name, rows, [counts]))
@@ -269,7 +269,7 @@ def _side(subject: Subject, points: Array, measured: bool, scatter: float) -> Si
 def _timed(side: Side, model: Model) -> Side:
     """The side with the times of kernels without samples marked: they were not measured."""
     resources = model.equation.resources
-    if resources is None or not resources.imputed.any():
+    if not resources.imputed.any():
         return side
     short = {kernel for kernel, imputed in zip(resources.kernels, resources.imputed, strict=True) if imputed}
     sound = side.sound.copy()

@@ -36,7 +36,7 @@ def on(model: Model, platform: Platform | str, *, instructions: float | None = N
     if moved is model or not isinstance(diagnosis, dict) or "ceilings" not in diagnosis:
         return moved
     ceilings = Ceilings.of(target)
-    if moved.equation.resources is not None:
+    if moved.equation.resources:
         ceilings = ceilings.at(moved.equation.resources.machine.frequency)
     return replace(moved, observed={**moved.observed, "diagnosis": {**diagnosis, "ceilings": ceilings.to_dict()}})
 

@@ -46,7 +46,7 @@ def path_shares(model: Model, points: Array, computing: Array) -> PathShares | N
     `computing` (k,): seconds that a rank computes in the mean.
     """
     communication = model.equation.communication
-    if communication is None or communication.messages is None or not model.equation.network:
+    if not communication.messages or not model.equation.network:
         return None
     at = list(model.parameters).index("ranks")
     replayed, compute, messages, waits, times = [], [], [], [], []

@@ -37,7 +37,6 @@ from ranksight.model.application.breakdown import TERMS, EquationTerms
 from ranksight.model.plaindata import plain
 from ranksight.model.process.shown import BEYOND
 from ranksight.model.questions import NO_CLOCK, above_zero, whole_ranks
-from ranksight.model.structure.neighbours import NO_NEIGHBOURS
 from ranksight.model.uncertainty.forecast import OK, Forecast
 
 if TYPE_CHECKING:
@@ -300,8 +299,8 @@ class Diagnosis:
         application, evidence = self.model.equation, self.evidence
         sent, network = application.communication, application.network
         # Kernels that pack show the grid, and messages do where nothing is packed.
-        law = self.model.functions.neighbours or (NO_NEIGHBOURS if sent is None else sent.functions.neighbours)
-        if not law or sent is None or not network or evidence.ranks[-1] < FEWEST:
+        law = self.model.functions.neighbours or sent.functions.neighbours
+        if not law or not sent or not network or evidence.ranks[-1] < FEWEST:
             return None
         candidates = layouts.layouts(law.grid, int(evidence.ranks[-1]), self.strong)
         # What only sends follows the number of messages; what packs and unpacks follows their bytes.

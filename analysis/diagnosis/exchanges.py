@@ -102,7 +102,7 @@ def blocking_table(model: Model, points: Array, level: float) -> pd.DataFrame:
 
     sent, network = model.equation.communication, model.equation.network
     rows: list[dict[str, Any]] = []
-    if sent is not None and sent.blocking is not None and network:
+    if sent.blocking is not None and network:
         exchanged = model.breakdown(points).exchanged
         rows = [] if exchanged is None else exchanged.at(level).table(model.parameters, points)
     return pd.DataFrame(rows, columns=list(EXCHANGED))
@@ -115,9 +115,9 @@ def algorithms_table(model: Model, point: Array) -> pd.DataFrame:
 
     sent, network = model.equation.communication, model.equation.network
     rows: list[dict[str, Any]] = []
-    if sent is not None and network:
+    if sent and network:
         fabric, choice = network.fabric(), network.choice()
-        traced = model.training if sent.points is None else sent.points
+        traced = sent.points if len(sent.points) else model.training
         order = np.argsort(traced[:, model.parameters.index("ranks")], kind="stable")
         *runs, asked = sent.calls(np.concatenate([traced[order], point[None]]), network)
         total = dict(zip(sent.names, sent.exchanged(point[None], network).times.value[:, 0].tolist(), strict=True))

@@ -16,9 +16,9 @@ from ranksight.model.series.reduction import reduce
 from ranksight.platforms import Platform
 
 
-def observe_machine(series: Series, platform: Platform, machine: Machine | None) -> dict[str, Any]:
+def observe_machine(series: Series, platform: Platform, machine: Machine) -> dict[str, Any]:
     """The entries ``ceilings``, ``minimum_wait`` and ``counted`` of :func:`ranksight.analysis.observed.observe`."""
-    ceilings = Ceilings.of(platform) if machine is None else Ceilings.of(platform).at(machine.frequency)
+    ceilings = Ceilings.of(platform).at(machine.frequency) if machine else Ceilings.of(platform)
     observed: dict[str, Any] = {"ceilings": ceilings.to_dict()}
     if minimum_wait := _minimum_wait(series, ceilings):
         observed["minimum_wait"] = minimum_wait

@@ -172,7 +172,7 @@ def prepared(model: Model, point: Array, places: Ints | None = None, mean: float
     """
     equation = model.equation
     communication, network = equation.communication, equation.network
-    if communication is None or communication.messages is None or not network:
+    if not communication.messages or not network:
         raise InputError(
             "the model has no messages on a network",
             "trace runs (--collector pmpi-events), and fit with --platform NAME or FILE that describes the network",
@@ -197,12 +197,12 @@ def prepared(model: Model, point: Array, places: Ints | None = None, mean: float
     return ReplayedNetwork(network, made, dict(table.configuration), places, laid)
 
 
-def _check(network: Network, order: Order | None, ranks: int, places: Ints | None) -> None:
+def _check(network: Network, order: Order, ranks: int, places: Ints | None) -> None:
     """Raise InputError, before any call is laid out, where the placement is of other ranks, the network cannot hold
     them, or one step has more calls than are replayed."""
     if places is not None and len(places) != ranks:
         raise InputError(f"the placement has {len(places):,} ranks, {ranks:,} are asked for", "place each once")
-    calls = 1 if order is None else len(order.places)
+    calls = len(order.places) or 1
     if ranks * calls > MOST_CELLS:
         raise InputError(f"{ranks:,} ranks x {calls} calls a step are too many to replay", "ask for fewer ranks")
     fabric = network.fabric()

@@ -38,8 +38,7 @@ def table(model: Model, target: Array, level: float = 0.9) -> pd.DataFrame:
     """
     equation, names = model.equation, model.parameters
     domains = equation.sharing.domains if equation.sharing is not None else NOT_DESCRIBED
-    if not domains and equation.counted is not None:
-        domains = equation.counted.where.domains
+    domains = domains or equation.counted.where.domains
     if not domains or "ranks" not in names or domains.cores < 2:
         return pd.DataFrame(columns=COLUMNS)
     column, asked = names.index("ranks"), np.asarray(target, dtype=np.float64)[None]

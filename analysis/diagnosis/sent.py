@@ -44,7 +44,7 @@ SLACK = 1.05
 
 def sent_only(model: Model) -> bool:
     """Whether a model has no kernel's time and knows messages."""
-    return "time" not in model.fitted.metrics and model.equation.communication is not None
+    return "time" not in model.fitted.metrics and bool(model.equation.communication)
 
 
 def sent_table(model: Model, points: Array, level: float = 0.9) -> pd.DataFrame:

@@ -119,7 +119,7 @@ def goal(
     if name == "time":
         shares = _by_equation(model, counted, targets, level, shares, size)
     sources = [_heaviest(model.fitted, counted, shares)]
-    if name == "time" and kernel is None and model.equation.communication is not None:
+    if name == "time" and kernel is None and model.equation.communication:
         sources += _messages(model, targets, level, size)
     what = f"{name} of {'the whole program' if kernel is None else kernel}"
     rho = model.correlation.get(name, whole.NOISE)
@@ -207,7 +207,7 @@ def _by_equation(model: Model, forecast: Forecast, targets: Array, level: float,
 def _messages(model: Model, targets: Array, level: float, value: Array) -> list[Source]:
     """The series of messages and bytes behind the communication time."""
     communication, network = model.equation.communication, model.equation.network
-    if communication is None or not network:
+    if not communication or not network:
         return []
     times = communication.exchanged(targets, network).at(level).times
     rows, sent = communication.functions.rows, communication.functions.predict(targets).at(level)

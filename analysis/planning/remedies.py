@@ -187,7 +187,7 @@ def _of_messages(model: Model, goal: Goal) -> float:
     """Half-width of the program's time in logarithms by messages whose network was not measured; 0 where it was."""
     equation, parameters = model.equation, model.parameters
     sent, network = equation.communication, equation.network
-    if sent is None or "ranks" not in parameters or not sent.priced(network) or goal.metric != "time":
+    if "ranks" not in parameters or not sent.priced(network) or goal.metric != "time":
         return 0.0
     between = network.table.get("inter", {})
     if isinstance(between, Mapping) and between and not str(between.get("source", "")).startswith(ESTIMATED):

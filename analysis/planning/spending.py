@@ -151,9 +151,8 @@ def _nodes(model: Model, points: Array) -> Array:
     """Nodes (k,) of runs; NaN where nothing says how many ranks a node has."""
     if "nodes" in model.parameters:
         return np.asarray(points[:, list(model.parameters).index("nodes")])
-    energy = None if model.equation.machine else model.energy
-    if energy is not None and (energy.cores or energy.each):
-        return energy.nodes(points, model.parameters)
+    if not model.equation.machine and (model.energy.cores or model.energy.each):
+        return model.energy.nodes(points, model.parameters)
     node = model.equation.node
     if not node:
         return np.full(len(points), np.nan)

@@ -167,14 +167,14 @@ class Agreement(Stored):
         return all(0 < low <= high for low, high in self.covered.values()) and set(self.programs) <= set(SENT)
 
 
-def find_agreement(series: Series, communication: Communication | None, messages: Series | None) -> Agreement:
+def find_agreement(series: Series, communication: Communication, messages: Series | None) -> Agreement:
     """Which totals of `series` were sums of their parts at every configuration.
 
     `messages`: the series of the operations of `communication`.
     """
     values = dict(zip(series.keys, reduce(series.values, "median", axis=2), strict=True))
     kernels, programs = [], []
-    if communication is not None and messages is not None:
+    if communication and messages is not None:
         at = {tuple(point): row for row, point in enumerate(messages.points.tolist())}
         place = [at.get(tuple(point), -1) for point in series.points.tolist()]
         sent = np.nan_to_num(reduce(messages.values, "median", axis=2))
@@ -207,6 +207,8 @@ def find_agreement(series: Series, communication: Communication | None, messages
 def operations_summed(communication: Communication, points: Array) -> dict[Key, Forecast]:
     """The sum of the operations' functions of each kernel and metric at `points` (k, m), one row each; no value where
     an operation has none."""
+    if not communication:
+        return {}
     answer, rows = communication.functions.predict(points), communication.functions.rows
     members: dict[Key, list[int]] = {}
     for (name, what), row in rows.items():

@@ -67,9 +67,7 @@ NO_TERMS = Terms((), NO_ROWS, NO_ROWS, NO_ROWS, np.zeros(0, dtype=bool), (), np.
 """Terms where no equation describes a kernel."""
 
 
-def terms_of(
-    counted: Counted | None, resources: Resources | None, asked: Asked, mixed: Forecast, timed: Mapping[str, int]
-) -> Terms:
+def terms_of(counted: Counted, resources: Resources, asked: Asked, mixed: Forecast, timed: Mapping[str, int]) -> Terms:
     """CPI, BF_mem and clock of every kernel that an equation describes.
 
     Where stalls were not counted, BF_mem is what brings the equation to the time of the mixture, `mixed`, a row each of
@@ -77,7 +75,7 @@ def terms_of(
     that many more cycles at the same clock, it says how many.
     """
     blocks = list[Terms]()
-    if counted is not None and counted.split.any():
+    if counted.split.any():
         times = asked.counted
         rows = np.flatnonzero(counted.split)
         names, method = tuple(counted.kernels[at] for at in rows), ("stalls counted",) * len(rows)
@@ -89,7 +87,7 @@ def terms_of(
         terms = (times.cpi, times.blocking, rates)
         cpi, blocking, rate = (Forecast.of(term.rows(rows)) for term in terms)
         blocks.append(Terms(names, cpi, blocking, rate, np.ones(len(rows), dtype=bool), method, counted.latencies))
-    if resources is not None:
+    if resources:
         parts = asked.parts
         known = blocks[0].kernels if blocks else ()
         rows = np.array([at for at, kernel in enumerate(resources.kernels) if kernel not in known], dtype=np.intp)

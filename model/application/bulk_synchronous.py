@@ -22,7 +22,7 @@ from ranksight.core.mpi import communicates
 from ranksight.core.records import dataclass
 from ranksight.model.application.balance import Balance
 from ranksight.model.application.breakdown import Refined, Terms, terms_of
-from ranksight.model.application.communication import Communication
+from ranksight.model.application.communication import NO_COMMUNICATION, Communication
 from ranksight.model.application.exchanged import farther
 from ranksight.model.application.imbalances import Imbalances
 from ranksight.model.application.moved import UNMOVED, Moved
@@ -30,13 +30,13 @@ from ranksight.model.application.network import NO_NETWORK, Network
 from ranksight.model.application.node import NO_NODE, Node
 from ranksight.model.application.others import Others
 from ranksight.model.application.runs import NO_RUNS, Runs
-from ranksight.model.kernel_time.counted import COUNTS, Counted
+from ranksight.model.kernel_time.counted import COUNTS, NO_KERNELS, Counted
 from ranksight.model.laws.law import BANDWIDTH, CACHE, CONSTANT_CPI, COUNTED, FUNCTION, MESSAGES
 from ranksight.model.laws.stacking import PRIOR, Weights
 from ranksight.model.laws.together import Laws, methods
 from ranksight.model.laws.view import Asked, Fits
 from ranksight.model.plaindata import Part, Stored
-from ranksight.model.resource.equation import LEVELS, Resources
+from ranksight.model.resource.equation import LEVELS, NO_RESOURCES, Resources
 from ranksight.model.series.computation import PROGRAM, cores
 from ranksight.model.sharing.caches import NO_CACHE, SharedCache
 from ranksight.model.sharing.demand import loads_of
@@ -66,7 +66,7 @@ class Application(Stored):
     """The parts of an application's time that its evidence carries."""
 
     laws: Fits = field(default_factory=Fits)  # what laws of kernels' times learned
-    communication: Communication | None = None  # messages, where they were traced
+    communication: Communication = NO_COMMUNICATION  # messages, where they were traced
     network: Network = NO_NETWORK  # what they go over
     imbalance: float = 1.0
     """Largest over mean compute time of a rank, at the measured configuration with most ranks; 1 where times are those
@@ -89,16 +89,14 @@ class Application(Stored):
     machine: Moved = UNMOVED  # how times differ on the machine asked for
 
     @property
-    def resources(self) -> Resources | None:
+    def resources(self) -> Resources:
         """The equation of kernels whose stalls were not counted."""
-        resources: Resources | None = self.laws.by(CONSTANT_CPI)
-        return resources
+        return self.laws.by(CONSTANT_CPI) or NO_RESOURCES
 
     @property
-    def counted(self) -> Counted | None:
+    def counted(self) -> Counted:
         """The counted equation and the cost per unit of work of every kernel."""
-        counted: Counted | None = self.laws.by(COUNTED)
-        return counted
+        return self.laws.by(COUNTED) or NO_KERNELS
 
     @property
     def sharing(self) -> Sharing | None:
@@ -119,12 +117,12 @@ class Application(Stored):
     @property
     def replay(self) -> tuple[Replay, Messages] | None:
         """The replay that counts in the communication time, and the messages it is of; None where none does."""
-        return self.communication.replay if self.communication is not None and self.network else None
+        return self.communication.replay if self.network else None
 
     @property
     def pace(self) -> float:
         """Standard deviation of the logarithm of what all times of a run have in common."""
-        return float(np.hypot(self.clock_spread, 0.0 if self.resources is None else self.resources.run_to_run))
+        return float(np.hypot(self.clock_spread, self.resources.run_to_run))
 
     @property
     def known(self) -> bool:
@@ -168,7 +166,7 @@ class Application(Stored):
         index = np.array(list(timed.values()), dtype=np.intp)
         near = functions.fitted.inside(points)[index]
         mixed, names, weights = laws.mixed(predicted, timed, self.weights, self.inside, near)
-        if self.communication is None:
+        if not self.communication:
             of_messages, of_all = (
                 np.array([law(each) for each in timed]) for law in (self.sends, PROGRAM.__contains__)
             )
@@ -201,8 +199,7 @@ class Application(Stored):
         Runs that filled one domain show the ranks' share of it and of the work at once, which part further on. Times
         alone do not say which of them it is: a function of time that knows of domains has both, and stays.
         """
-        further = np.zeros(len(points), dtype=bool) if self.counted is None else self.counted.where.spreads(points)
-        alone = timed_alone(functions)
+        further, alone = self.counted.where.spreads(points), timed_alone(functions)
         shared = laws.having("shares")
         for law in self.shared:
             laws.leave(shared, law.crowded(points), alone)
@@ -216,7 +213,7 @@ class Application(Stored):
     def first_step(self, times: Forecast, messages: Mask, programs: Mask, points: Array) -> Forecast:
         """Times (s, k) of `messages` (s,), and of `programs` (s,) that send some, as uncertain where they go between
         nodes for the first time as such a step is."""
-        if self.counted is None or not (far := self.counted.where.leaves(points)).any():
+        if not (far := self.counted.where.leaves(points)).any():
             return times
         ranks = 2 * self.counted.where.domains.ranks_per_node
         return farther(times, (messages | programs)[:, None] & far, messages, ranks)
@@ -235,7 +232,7 @@ class Application(Stored):
         place = {kernel: at for at, kernel in enumerate(timed)}
         for law in self.shared:
             clock[[place[kernel] for kernel in law.kernels]] = law.clock[:, None]
-        if self.counted is not None:
+        if self.counted:
             known = np.flatnonzero(np.isfinite(self.counted.offset))
             chosen = [place[self.counted.kernels[at]] for at in known]
             clock[chosen] = np.exp(asked.counted.clock.centre - self.counted.offset[known][:, None])
@@ -284,7 +281,7 @@ class Application(Stored):
     ) -> Application:
         """The same application with ranks placed in another way, or on a network of another shape."""
         if topology is not None:
-            if self.communication is None or "inter" not in self.network.table:
+            if not self.communication or "inter" not in self.network.table:
                 raise InputError(
                     "the model knows no network between nodes: its topology changes nothing",
                     "fit it with --platform FILE whose [network.inter] is described, from runs that traced messages",
@@ -297,8 +294,7 @@ class Application(Stored):
                 "the model knows no network between nodes: the distribution of ranks over nodes changes nothing",
                 "fit it with --platform NAME from runs that traced messages",
             )
-        together = self.counted is not None and self.counted.where.domains
-        known = self.shared or self.cache.kernels or together or self.machine
+        known = self.shared or self.cache.kernels or self.counted.where.domains or self.machine
         if not known and (placement is not None or (ranks_per_node is not None and not self.network)):
             raise InputError(
                 "the model does not know what ranks on a node share",
@@ -310,7 +306,7 @@ class Application(Stored):
 
     def with_algorithms(self, algorithms: Mapping[str, str]) -> Application:
         """The same where collectives are done by these algorithms; InputError where there is no network."""
-        if self.communication is None or not self.network:
+        if not self.communication or not self.network:
             raise InputError(
                 "the model has no network: algorithms of collectives change nothing",
                 "fit it with --platform NAME from runs that traced messages",

@@ -14,7 +14,7 @@ collective on every rank. What the program takes for them is BF_comm times as mu
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, cast
 
@@ -26,13 +26,14 @@ from ranksight.core.arrays import Array, Index, Mask, log, ratio
 from ranksight.core.errors import InputError
 from ranksight.core.records import dataclass
 from ranksight.model.application.comm_blocking import STATED, Blocking, kind_of
-from ranksight.model.application.exchanged import Exchanged, Replay, exchanged_of, mixture_of
+from ranksight.model.application.exchanged import NO_REPLAY, Exchanged, Replay, exchanged_of, mixture_of
 from ranksight.model.application.fit_blocking import fit_blocking
 from ranksight.model.application.forms import Forms
 from ranksight.model.application.hidden import Hidden
 from ranksight.model.application.network import Network
-from ranksight.model.application.thresholds import Call, Key, calls, crossed
-from ranksight.model.messages.message_model import Messages
+from ranksight.model.application.thresholds import Call, Key, calls, left_open
+from ranksight.model.fitting.fitted import Fitted
+from ranksight.model.messages.message_model import NO_MESSAGES, Messages
 from ranksight.model.messages.table import MessageTable, typical_row
 from ranksight.model.messages.times import MOST_RANKS, priced_on
 from ranksight.model.plaindata import Part
@@ -75,18 +76,21 @@ class Communication(Part):
     """Messages of a program, and the network they go over."""
 
     functions: Functions  # ``messages`` and ``bytes_sent`` of each kernel's operations, means per rank
-    messages: Messages | None = None  # who sends what to whom
+    messages: Messages = NO_MESSAGES  # who sends what to whom
     blocking: Blocking | None = None  # BF_comm; None where no communication time was measured
     forms: Forms | None = None  # fitted times of calls, where no network is described
-    points: Array | None = None  # (n, m): configurations traced
+    points: Array = field(default_factory=lambda: np.zeros((0, 0)))  # (n, m): configurations traced
     hidden: Hidden | None = None  # what of them computation hid in all runs
-    replayed: Replay | None = None  # how much replay of the calls' order counts; None where it was not weighed
+    replayed: Replay = NO_REPLAY  # how much replay of the calls' order counts
     remark: str = ""  # what contradicts what in the times of the runs
+
+    def __bool__(self) -> bool:
+        return bool(self.functions.fitted.kernels)
 
     @property
     def replay(self) -> tuple[Replay, Messages] | None:
         """The replay that counts in the time, and the messages it is of; None where none does."""
-        if self.replayed is None or self.messages is None or not self.replayed.weight > 0:
+        if not self.replayed.weight > 0:
             return None
         return self.replayed, self.messages
 
@@ -108,7 +112,7 @@ class Communication(Part):
         counts = self.functions.predict(points)
         by_rank = np.zeros((len(self.names), len(points)), dtype=bool)
         typical = self._typical(points, counts)
-        if self.messages is None or not each:
+        if not self.messages or not each:
             return Sent(counts, typical, by_rank, {})
         at = self.functions.fitted.parameters.index("ranks")
         near, far = points.copy(), np.flatnonzero(points[:, at] > MOST_RANKS)
@@ -133,7 +137,6 @@ class Communication(Part):
 
     def _of_ranks(self, points: Array) -> list[MessageTable | None]:
         """Table of every rank at `points` (k, m); None where no such number of ranks is, or its links are too many."""
-        assert self.messages is not None
         ranks = points[:, self.functions.fitted.parameters.index("ranks")]
         tables: list[MessageTable | None] = []
         for point, countable in zip(points, (ranks >= 1) & (ranks == np.floor(ranks)), strict=True):
@@ -207,7 +210,7 @@ class Communication(Part):
 
     def priced(self, network: Network) -> bool:
         """Whether messages have a time: on `network`, or by fitted forms without one."""
-        return bool(network) or self.forms is not None
+        return bool(self) and (bool(network) or self.forms is not None)
 
     def by_kind(self, points: Array, network: Network) -> dict[tuple[str, str], Array]:
         """Seconds (k,) of each kind of operations under each hypothesis of its algorithm on `network`, or by the fitted
@@ -248,7 +251,10 @@ class Communication(Part):
         else:
             fabric = network.fabric()
             network_times = self._times(points, sent, fabric, network.choice())
-            network_times, crossings = self._crossing(network_times, sent, network)
+            if len(self.points):
+                asked = calls([value for value, *_ in sent.tables], fabric, network.choice())
+                runs = self._calls_of_runs(network)
+                network_times, crossings = left_open(network_times, self._keys, runs, asked, network)
         logs_alone = log(network_times.value)
         middle, scaled, down, up = (
             logs_alone.copy(),
@@ -287,7 +293,6 @@ class Communication(Part):
     def _calls_of_runs(self, network: Network) -> list[dict[Key, Call]]:
         """:meth:`calls` of the configurations traced, on the fewest ranks first; of the network asked for last it is
         remembered."""
-        assert self.points is not None
         if self._last.get("network") is not network:
             ranks = self.points[:, self.functions.fitted.parameters.index("ranks")]
             runs = self.calls(self.points[np.argsort(ranks, kind="stable")], network)
@@ -297,29 +302,6 @@ class Communication(Part):
     @cached_property
     def _last(self) -> dict[str, object]:
         return {}
-
-    def _crossing(
-        self, network_times: Forecast, sent: Sent, network: Network
-    ) -> tuple[Forecast, tuple[tuple[str, ...], ...]]:
-        """Times on the network with what the library's thresholds leave open in their intervals, and these in words.
-
-        Where the algorithm of a collective is open, its hypotheses hold that already.
-        """
-        if self.points is None:
-            return network_times, ()
-        runs = self._calls_of_runs(network)
-        fabric = network.fabric()
-        lower, upper, texts = network_times.lower.copy(), network_times.upper.copy(), []
-        places = {key: at for at, key in enumerate(self._keys)}
-        for k, target in enumerate(calls([value for value, *_ in sent.tables], fabric, network.choice())):
-            crossings = crossed(runs, target, fabric)
-            texts.append(tuple(one.text(BETWEEN.join(key)) for key, one in crossings.items()))
-            for key, one in crossings.items():
-                if len(network.ways(kind_of(key[1]))) == 1 and key in places:
-                    other = network_times.value[places[key], k] * one.ratio
-                    lower[places[key], k] = min(lower[places[key], k], other)
-                    upper[places[key], k] = max(upper[places[key], k], other)
-        return replace(network_times, lower=lower, upper=upper), tuple(texts)
 
     def remarks(self, points: Array) -> tuple[str, ...]:
         """What contradicts what in the times of the runs."""
@@ -360,3 +342,14 @@ class Communication(Part):
     def callers(self) -> tuple[str, ...]:
         """The kernel that calls the operation of each row of :meth:`times`."""
         return tuple(name.rpartition(BETWEEN)[0] for name in self.names)
+
+
+_ROWS, _TABLE, _CUBE = np.zeros(0), np.zeros((0, 0)), np.zeros((0, 0, 0))
+_NUMBERS, _MASK = _ROWS.astype(np.intp), _ROWS.astype(bool)
+_NOTHING = Fitted(
+    (), (), (), "", np.zeros((0, 0, 3)), _CUBE.astype(np.intp), _TABLE, _CUBE, np.zeros((0, 0, 0, 0)), _TABLE, _TABLE,
+    _ROWS, _ROWS, _NUMBERS, _NUMBERS, _MASK, np.zeros((0, 0, 2)), np.zeros((0, 0, 2)), _ROWS, _ROWS, _ROWS, _MASK,
+    _ROWS, _NUMBERS, np.zeros((0, 2)), np.zeros((0, 1)), _TABLE.astype(bool),
+)  # fmt: skip
+NO_COMMUNICATION = Communication(Functions(_NOTHING))
+"""Where no messages were traced."""

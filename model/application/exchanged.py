@@ -46,6 +46,10 @@ class Replay(Stored):
         return 0 <= self.weight <= 1 and self.error >= 0 and 0 < self.ratio < np.inf
 
 
+NO_REPLAY = Replay(0.0, 0.0)
+"""Where it was not weighed."""
+
+
 @dataclass(frozen=True)
 class Exchanged:
     """Times of operations in a program."""

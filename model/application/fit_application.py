@@ -16,7 +16,7 @@ from ranksight.core.idle import working
 from ranksight.model.application.agreement import message_series, message_tables
 from ranksight.model.application.balance import fit_balance
 from ranksight.model.application.bulk_synchronous import Application
-from ranksight.model.application.communication import Communication
+from ranksight.model.application.communication import NO_COMMUNICATION, Communication
 from ranksight.model.application.fit_imbalances import fit_imbalances
 from ranksight.model.application.network import NO_NETWORK, Network
 from ranksight.model.application.node import Node
@@ -48,7 +48,7 @@ def fit_application(
     experiment: Experiment,
     sampled: Sampled,
     platform: Platform | None,
-    machine: Machine | None,
+    machine: Machine,
     domains: Domains,
     steps: Staircase,
     stated: Stated,
@@ -76,13 +76,13 @@ def fit_application(
         fit_imbalances(experiment, not means, averaged, series, whose == MEAN_OF_ALL, **each) if by_rank else None
     )
     slowest: dict[str, Array] = {}
-    if machine is not None and imbalances is not None and imbalances.held and averaged:
+    if machine and imbalances is not None and imbalances.held and averaged:
         ratios = imbalances.slowest(imbalances.kernels, series.points)
         slowest = dict(zip(imbalances.kernels, ratios, strict=True))
     kernels = frozenset(series.kernels)
     view = View(Readings(experiment), sampled, platform, machine, domains, units, slowest, each, kernels)
     communication = _communication(experiment, stated, **settings)
-    network = NO_NETWORK if communication is None else _network(platform, domains)
+    network = _network(platform, domains) if communication else NO_NETWORK
     # The largest of all ranks' times holds the imbalance already.
     balance, imbalance = fit_balance(experiment, units, **each) if means else (None, 1.0)
     weights = weights_of(view, exact)
@@ -101,11 +101,11 @@ def fit_application(
     )
 
 
-def _communication(experiment: Experiment, stated: Stated, **settings: Any) -> Communication | None:
-    """The messages of a program; None where none was traced."""
+def _communication(experiment: Experiment, stated: Stated, **settings: Any) -> Communication:
+    """The messages of a program, where any was traced."""
     messages = message_series(experiment) if "ranks" in experiment.parameters else None
     if messages is None:
-        return None
+        return NO_COMMUNICATION
     from ranksight.model.messages.fit_messages import fit_messages
 
     each = {name: value for name, value in settings.items() if name not in ("jobs", "dask")}
@@ -116,7 +116,7 @@ def _communication(experiment: Experiment, stated: Stated, **settings: Any) -> C
 
 def _network(platform: Platform | None, domains: Domains) -> Network:
     """What messages go over."""
-    if platform is None or not platform.network:
+    if not platform or not platform.network:
         return NO_NETWORK
     # Where only messages inside a node are described, all ranks are taken to share one.
     most = domains.ranks_per_node if domains else platform.cores
@@ -129,13 +129,13 @@ def in_words(application: Application) -> str:
     parts = {
         "kernels by the resource equation": application.resources,
         "messages": application.communication,
-        "a network": application.network or None,
-        "kernels by the counted equation": None if counted is None else counted.split.any() or None,
-        "kernels by the fitted equation": None if counted is None else counted.composed,
-        "bandwidth that cores share": application.shared or None,
+        "a network": application.network,
+        "kernels by the counted equation": counted.split.any(),
+        "kernels by the fitted equation": counted.composed,
+        "bandwidth that cores share": application.shared,
         "balance of the ranks": application.balance,
     }
-    return ", ".join(name for name, part in parts.items() if part is not None) or "the sum of the kernels' functions"
+    return ", ".join(name for name, part in parts.items() if part) or "the sum of the kernels' functions"
 
 
 def values_of_totals(experiment: Experiment, times: Series) -> str:

@@ -22,7 +22,7 @@ where the second part is as uncertain as another network, unless a run there has
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,8 +73,9 @@ class Moved(Part):
     messages: tuple[float, float] = (0.0, 0.0)
     """Standard deviations of the logarithm of messages' times inside of a node and between nodes, where the network
     there is not described."""
-    seen: Array | None = None  # (n, m): configurations that were measured there
-    left: Array | None = None  # (K, n): logarithms of those times over what the laws give, NaN where none is known
+    seen: Array = field(default_factory=lambda: np.zeros((0, 0)))  # (n, m): configurations that were measured there
+    left: Array = field(default_factory=lambda: np.zeros((0, 0)))
+    """(K, n): logarithms of those times over what the laws give, NaN where none is known."""
     runs: Runs = NO_RUNS  # times as measured here
     doubts: tuple[str, ...] = ()  # of the runs there
 
@@ -106,14 +107,14 @@ class Moved(Part):
         variance = variance + squares[:, BOUND] * (memory - core) ** 2
         centre = core + waits * (memory - core) + self.shift[rows, RATIO, None]
         # A run there has the network of that machine in it.
-        network = spread("network") if self.seen is None else 0.0
+        network = 0.0 if len(self.seen) else spread("network")
         return of_parts(centre, variance, self._divided(rows, points, names, logs), network=network)
 
     def _divided(self, rows: Index, points: Array, names: Sequence[str], logs: Array) -> Array:
         """Part (K, k) of the times here that is work of the fewest nodes, divided: 1 inside of a node, and where no
         such run has the other parameters."""
-        along = next((name for name in ("ranks", NODES) if name in names), None)
-        if along is None or not self.runs.kernels:
+        along = next((name for name in ("ranks", NODES) if name in names), "")
+        if not along or not self.runs.kernels:
             return np.ones(logs.shape)
         column, least = list(names).index(along), 1.0 if along == NODES else float(self.nodes[0])
         order = np.argsort(self.runs.points[:, column])
@@ -129,7 +130,7 @@ class Moved(Part):
 
     def _far(self, points: Array) -> Array:
         """E-folds (k,) from the nearest configuration that was measured there."""
-        if self.seen is None:
+        if not len(self.seen):
             return np.zeros(len(points))
         return np.asarray(_distance(points, self.seen).min(axis=1))
 
@@ -178,7 +179,7 @@ class Moved(Part):
         What is left is a process along the logarithms of the coordinates, correlated as exp(-distance / NEAR); its
         variance is the mean square of what is left beyond two numbers a kernel.
         """
-        if self.left is None or self.seen is None:
+        if not len(self.seen):
             return times
         rows = places(self.kernels, timed)
         left = np.where(rows[:, None] >= 0, self.left[rows], np.nan)

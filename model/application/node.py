@@ -53,7 +53,7 @@ class Node(Part):
 
     def placed(self, placement: str | None, ranks_per_node: int | None) -> Node:
         """The same node with so many ranks; InputError where it has too few hardware threads."""
-        if ranks_per_node is None:
+        if not ranks_per_node:
             return self
         holds(self.name, self.cores, self.threads, ranks_per_node)
         return replace(self, ranks=ranks_per_node)

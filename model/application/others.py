@@ -17,10 +17,9 @@ from functools import cached_property
 import numpy as np
 
 from ranksight.core.arrays import Array, Index, ratio
-from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE
 from ranksight.core.records import dataclass
-from ranksight.model.kernel_time.sums import Sums, cut_off, fit_sums, forms, term, values_of
+from ranksight.model.kernel_time.sums import NO_SUMS, Sums, cut_off, fit_sums, forms, term, values_of
 from ranksight.model.plaindata import Part, Stored
 from ranksight.model.priors import KERNELS_EXCESS, LATE_SLOPE, OTHERS_NEGLIGIBLE, RARE_TERM, REPEATED, WAITING_SCATTER
 from ranksight.model.quantity import CENTRAL, TAIL
@@ -51,8 +50,6 @@ FILES: tuple[Factor, ...] = ((1.0, 0.0, 0.0), (2.0, 0.0, 0.0), (3.0, 0.0, 0.0))
 """How input and output grow with another parameter: lines, faces, volumes."""
 TIMERS = 0.001
 """Share of the program's time that differences of timers miss by, without repetitions."""
-EXCEEDS, OVERLAP = 1.05, 1.1
-"""Part of the program's time from which on a kernel exceeds it, and all of them hold each other."""
 ROUNDED = 1e-9
 """Share of the program's time below which a difference is rounding."""
 SIGNIFICANT = 2.0
@@ -135,12 +132,12 @@ class DoubtfulSum(Stored):
 class Others(Part):
     """T_others over the parameters.
 
-    `times`: its function; None where it is negligible. `scatter`: root mean square of what is left, as a share of the
-    program's time.
+    `times`: its function, of nothing where it is negligible. `scatter`: root mean square of what is left, as a share of
+    the program's time.
     """
 
-    times: Sums | None
     scatter: float
+    times: Sums = NO_SUMS
     doubtful: DoubtfulSum | None = None  # its function where noise exceeds it at some configurations
     jobs: float = 0.0  # standard deviation of its logarithm from job to job, beyond that of its function
     domains: Domains = NOT_DESCRIBED  # how ranks fill nodes, where that is known
@@ -153,7 +150,7 @@ class Others(Part):
         places = _places(points, _nodes(self.domains, ranks), total, self.begins)
         if self.doubtful is not None:
             return self.doubtful.at(places[:, : self.doubtful.points.shape[1]])
-        if self.times is None:
+        if not self.times:
             half = TAIL * self.scatter * np.nan_to_num(total)[None]
             return Forecast.settled(np.zeros((1, len(points))), -half, half)
         # Time that adds is positive, so that its logarithm is what is normal.
@@ -166,7 +163,7 @@ class Others(Part):
 
     def _unseen(self, places: Array) -> Array:
         """Standard deviation of the logarithm (k,) over more nodes than one, where all runs were inside of one."""
-        most = 0.0 if self.times is None or not self.times.known else self.times.points[:, -2].max()
+        most = self.times.points[:, -2].max() if self.times.known else 0.0
         return LATE_SLOPE * np.log(places[:, -2]) if self.jobs and most == 1 else np.zeros(len(places))
 
     def placed(self, placement: str | None, ranks_per_node: int | None) -> Others:
@@ -174,7 +171,7 @@ class Others(Part):
         return replace(self, domains=self.domains.placed(placement, ranks_per_node))
 
     def _fits(self) -> bool:
-        return 0 <= self.scatter < 1 and self.jobs >= 0 and (self.times is None or len(self.times.measured) == 1)
+        return 0 <= self.scatter < 1 and self.jobs >= 0 and len(self.times.measured) <= 1
 
 
 def _nodes(domains: Domains, ranks: Array) -> Array:
@@ -219,7 +216,7 @@ def fit_others(
     scatter = min(float(np.sqrt(np.mean(share**2))), 0.5)
     scatter = scatter if scatter > ROUNDED else 0.0
     if (np.abs(share) <= np.maximum(OTHERS_NEGLIGIBLE, noise)).all() or (share <= np.maximum(0.0, noise)).all():
-        return Others(None, scatter)
+        return Others(scatter)
     if not (series.points > 0).all():
         return None
     ranked = "ranks" in series.parameters
@@ -242,47 +239,14 @@ def fit_others(
         used[np.flatnonzero(known)[~several]] = np.nan
     if not waiting and (share > noise)[several | np.isnan(lone_error)].all():
         times = fit_sums(space, places, used[None], error[None], added, tuple(lone))
-        return Others(times, scatter, domains=domains, lone_error=lone_error)
+        return Others(scatter, times, domains=domains, lone_error=lone_error)
     space = _without_constant(space)
     if waiting:
         times = fit_sums(space, places, middle[None], error[None], added, tuple(lone))
-        return Others(times, scatter, jobs=WAITING_SCATTER, domains=domains, begins=begins)
+        return Others(scatter, times, jobs=WAITING_SCATTER, domains=domains, begins=begins)
     freedom = float(np.maximum(np.isfinite(rest).sum(axis=1) - 1, 0).sum()) or NORMAL
     sums = DoubtfulSum(space.terms, space.members, space.prior, places[known], middle[known], error[known], freedom)
-    return Others(None, scatter, sums)
-
-
-def overlap(series: Series) -> str:
-    """A sentence on kernels whose times add up to more than the program's, the median over configurations; else empty.
-
-    Times of several threads may do so. Raises InputError when one kernel takes longer than the program at every
-    configuration.
-    """
-    rows = {kernel: at for at, (kernel, name) in enumerate(series.keys) if name == "time"}
-    place = rows.pop(WHOLE, None)
-    threads = series.points[:, [name == "threads" for name in series.parameters]]
-    if place is None or not rows or (threads > 1).any():
-        return ""
-    kernels = reduce(series.values[list(rows.values())], "median", axis=2)
-    whole = reduce(series.values[place], "median", axis=1)
-    known = whole > 0
-    if not known.any():
-        return ""
-    ratios = np.nan_to_num(kernels[:, known]) / whole[known]
-    above = (ratios > EXCEEDS).all(axis=1)
-    if above.any():
-        raise InputError(
-            f"{list(rows)[int(above.argmax())]} takes longer than the whole program at every configuration, and a part "
-            "cannot exceed the whole",
-            "import it again, with --total NAME of the timer that holds the others",
-        )
-    times = float(np.median(ratios.sum(axis=0)))
-    if times <= OVERLAP:
-        return ""
-    return (
-        f"the kernels' times add up to {times:.2g} times the program's: they hold each other or ran side by side, and "
-        "their sum is not its time"
-    )
+    return Others(scatter, doubtful=sums)
 
 
 def _errors(rest: Array, whole: Array, middle: Array, waiting: bool) -> Array:
@@ -343,35 +307,3 @@ def _without_constant(space: Hypotheses) -> Hypotheses:
     several = (bare >= 0).any(axis=1)
     members = np.concatenate([space.members, bare[several]])
     return Hypotheses(space.terms, members, np.concatenate([space.prior, space.prior[several]]))
-
-
-SHARE_NAMED = 0.01
-"""Share of the program's time from which such a kernel is worth a sentence."""
-NAMED = 3
-
-
-def sometimes(series: Series) -> str:
-    """A sentence that names kernels that are in some repetitions of a configuration only, as the program's sum holds
-    them as if in all; the largest first, empty where there is none of any weight."""
-    rows = np.flatnonzero([m == "time" and k != WHOLE for k, m in series.keys])
-    if len(rows) < 2:
-        return ""
-    values = series.values[rows]
-    present = np.isfinite(values)
-    seen, runs = present.sum(axis=2), present.any(axis=0).sum(axis=1)
-    part = (seen > 0) & (seen < runs)
-    mean = np.where(present, values, 0.0).sum(axis=2) / np.maximum(seen, 1)
-    total = mean.sum(axis=0)
-    share = np.where(part & (total > 0), mean / np.where(total > 0, total, 1.0), 0.0)
-    most = share.max(axis=1)
-    some = [at for at in np.argsort(-most, kind="stable").tolist() if most[at] > SHARE_NAMED]
-    if not some:
-        return ""
-    named = []
-    for at in some[:NAMED]:
-        place = share[at].argmax()
-        named.append(
-            f"{series.kernels[rows[at]]} (in {seen[at, place]} of {runs[place]} runs, {most[at]:.0%} of the time)"
-        )
-    more = f" and {len(some) - NAMED} more" if len(some) > NAMED else ""
-    return "not in every repetition, but summed as if they were in all: " + ", ".join(named) + more

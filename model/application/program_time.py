@@ -51,7 +51,7 @@ def program_time(
     if equation.pace > 0:
         narrow, total = total, total.no_narrower(equation.pace)
         form = forecast.form_of((_square(narrow), form), (_square(total) - _square(narrow), np.zeros(form.shape)))
-    callers = () if messages is None or equation.communication is None else equation.communication.callers
+    callers = equation.communication.callers if messages else ()
     kernels = tuple(dict.fromkeys((*timed, *callers)))
     place = {kernel: at for at, kernel in enumerate(kernels)}
     names = functions.fitted.parameters
@@ -60,7 +60,7 @@ def program_time(
     slowest = np.exp(busiest.centre)
     each = _seconds(equation, refined, timed, place, points, slowest)
     total = product([total, busiest])
-    if messages is not None and equation.communication is not None:
+    if messages:
         np.add.at(each["communication"], [place[name] for name in callers], messages.value)
         of_each = forecast.form_of(*zip((messages.upper - messages.lower) ** 2, messages.form, strict=True))
         value, lower, upper = (end.sum(axis=0) for end in (messages.value, messages.lower, messages.upper))
@@ -108,7 +108,7 @@ def _summands(
     elif len(timed) > 1:  # kernels other than the whole are its parts
         timed.pop(WHOLE, None)
     sent = equation.communication
-    if sent is None or equation.nested or not sent.priced(equation.network):
+    if equation.nested or not sent.priced(equation.network):
         return timed, None
     exchanged = sent.exchanged(points, equation.network)
     calls = [kernel for kernel in timed if communicates(kernel)]

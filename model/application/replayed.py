@@ -23,7 +23,7 @@ from ranksight.core.errors import RanksightError
 from ranksight.core.records import dataclass
 from ranksight.model.application.comm_blocking import Taken
 from ranksight.model.application.communication import Communication
-from ranksight.model.application.exchanged import Exchanged, Replay
+from ranksight.model.application.exchanged import NO_REPLAY, Exchanged, Replay
 from ranksight.model.application.hidden import RESOLUTION
 from ranksight.model.application.network import Network
 from ranksight.model.messages.message_model import Messages
@@ -95,7 +95,7 @@ def replayed_seconds(messages: Messages, network: Network, points: Array, comput
     NaN where no order of calls is known, or it cannot be replayed.
     """
     seconds, deviation = np.full((2, len(points)), np.nan), np.zeros((2, len(points)))
-    if messages.order is None:
+    if not messages.order:
         return seconds, deviation
     for k, (point, mean) in enumerate(zip(points, computing.tolist(), strict=True)):
         try:
@@ -124,14 +124,14 @@ def weigh_replay(
     fit: Callable[[Taken], Communication],
     computing: Array,
     uneven: Array,
-) -> Replay | None:
-    """Weigh replay against BF_comm times prices; None where no order of calls is known.
+) -> Replay:
+    """Weigh replay against BF_comm times prices, where an order of calls is known.
 
     `took`: what communication took at n configurations. `fit`: the law of prices from some of them. `computing` and
     `uneven` (n,): mean seconds that ranks compute there, and those that the slowest computes longer.
     """
-    if communication.messages is None or communication.messages.order is None:
-        return None
+    if not communication.messages.order:
+        return NO_REPLAY
     column = communication.functions.fitted.parameters.index("ranks")
     ranks, measured = took.points[:, column], np.nansum(np.exp(took.logs), axis=0) + uneven
     predicted = replayed_seconds(communication.messages, network, took.points, computing)[0][1]

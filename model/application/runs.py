@@ -9,18 +9,17 @@ run scatters around it as one of them did. Where nothing was repeated, runs are 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
 
 from ranksight.core.arrays import Array
 from ranksight.core.records import dataclass
-from ranksight.model.kernel_time.learn_counted import located
 from ranksight.model.plaindata import Part, Stored
 from ranksight.model.priors import REPEATED
 from ranksight.model.quantity import Quantity
-from ranksight.model.series.reducing import Series
+from ranksight.model.series.reducing import Series, located
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
 from ranksight.model.uncertainty.rows import ARRAYS
@@ -38,7 +37,7 @@ class Runs(Part):
     logs: Array  # (K, n): of the median over repetitions; NaN where there is none
     errors: Array  # (K, n): their standard errors; NaN where nothing was repeated
     scatter: Array  # (K, n): standard deviations of one run; NaN where nothing was repeated
-    excess: Array | None = None
+    excess: Array = field(default_factory=lambda: np.zeros((0, 0)))
     """(K, n): logarithm of the instructions that runs on another machine counted over those that the functions give;
     None where nothing is compared."""
 
@@ -92,7 +91,7 @@ class Runs(Part):
 
     def _fits(self) -> bool:
         shape = (len(self.kernels), len(self.points))
-        tables = [self.logs, self.errors, self.scatter, *([] if self.excess is None else [self.excess])]
+        tables = [self.logs, self.errors, self.scatter, *([self.excess] if len(self.excess) else [])]
         return self.points.ndim == 2 and all(table.shape == shape for table in tables)
 
 

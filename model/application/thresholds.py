@@ -7,6 +7,7 @@ run has crossed, its message may still cost what it did before: the interval hol
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -17,8 +18,12 @@ from ranksight.comm.costs.hierarchical import HIERARCHICAL
 from ranksight.comm.costs.pointtopoint import SENDS
 from ranksight.comm.costs.selection import algorithms_of
 from ranksight.core.records import dataclass
+from ranksight.model.application.comm_blocking import kind_of
+from ranksight.model.application.network import Network
 from ranksight.model.messages.table import MessageTable
 from ranksight.model.messages.times import calls_of
+from ranksight.model.structure.stated import BETWEEN
+from ranksight.model.uncertainty.forecast import Forecast
 
 Key = tuple[str, str]
 TWO_RANKS = "two_proc"
@@ -86,6 +91,32 @@ def crossed(runs: Sequence[dict[Key, Call]], target: dict[Key, Call], fabric: Fa
         if other > 0 and call.seconds > 0:
             result[key] = Crossed(was, call.way, other / call.seconds)
     return result
+
+
+def left_open(
+    times: Forecast,
+    keys: Sequence[Key],
+    runs: Sequence[dict[Key, Call]],
+    asked: Sequence[dict[Key, Call]],
+    network: Network,
+) -> tuple[Forecast, tuple[tuple[str, ...], ...]]:
+    """Times on the network of the operations `keys` (o, k) with what the library's thresholds leave open in their
+    intervals, and these in words for each of the k configurations `asked`.
+
+    Where the algorithm of a collective is open, its hypotheses hold that already.
+    """
+    fabric, texts = network.fabric(), []
+    lower, upper = times.lower.copy(), times.upper.copy()
+    places = {key: at for at, key in enumerate(keys)}
+    for k, target in enumerate(asked):
+        crossings = crossed(runs, target, fabric)
+        texts.append(tuple(one.text(BETWEEN.join(key)) for key, one in crossings.items()))
+        for key, one in crossings.items():
+            if len(network.ways(kind_of(key[1]))) == 1 and key in places:
+                other = times.value[places[key], k] * one.ratio
+                lower[places[key], k] = min(lower[places[key], k], other)
+                upper[places[key], k] = max(upper[places[key], k], other)
+    return replace(times, lower=lower, upper=upper), tuple(texts)
 
 
 def _by(name: str, way: str, call: Call, fabric: Fabric) -> float:

@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ranksight.core.arrays import Array, Index
+from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE
 from ranksight.core.metrics import metric
+from ranksight.model.series.reduction import reduce
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
 
@@ -24,8 +26,10 @@ if TYPE_CHECKING:
 
 SAME = 1e-6
 """Largest relative difference between a program's count and the sum of its kernels' where both are one number."""
-
-
+SHARE_NAMED, NAMED = 0.01, 3
+"""Share of the program's time from which a kernel is worth a sentence, and how many are named."""
+EXCEEDS, OVERLAP = 1.05, 1.1
+"""Part of the program's time from which on a kernel exceeds it, and all of them hold each other."""
 NOISE = 0.5
 """Correlation of the noise of a program's kernels where it cannot be learned."""
 
@@ -148,3 +152,63 @@ def judged(summed: Forecast) -> Forecast:
     factor = np.where(high == low, 1.0, np.divide(high, low, out=np.full(low.shape, np.inf), where=low > 0))
     status, reason = forecast.judged_by_width(factor, summed.status, summed.reason)
     return replace(summed, status=status, reason=reason)
+
+
+def overlap(series: Series) -> str:
+    """A sentence on kernels whose times add up to more than the program's, the median over configurations; else empty.
+
+    Times of several threads may do so. Raises InputError when one kernel takes longer than the program at every
+    configuration.
+    """
+    rows = {kernel: at for at, (kernel, name) in enumerate(series.keys) if name == "time"}
+    place = rows.pop(WHOLE, None)
+    threads = series.points[:, [name == "threads" for name in series.parameters]]
+    if place is None or not rows or (threads > 1).any():
+        return ""
+    kernels = reduce(series.values[list(rows.values())], "median", axis=2)
+    whole = reduce(series.values[place], "median", axis=1)
+    known = whole > 0
+    if not known.any():
+        return ""
+    ratios = np.nan_to_num(kernels[:, known]) / whole[known]
+    above = (ratios > EXCEEDS).all(axis=1)
+    if above.any():
+        raise InputError(
+            f"{list(rows)[int(above.argmax())]} takes longer than the whole program at every configuration, and a part "
+            "cannot exceed the whole",
+            "import it again, with --total NAME of the timer that holds the others",
+        )
+    times = float(np.median(ratios.sum(axis=0)))
+    if times <= OVERLAP:
+        return ""
+    return (
+        f"the kernels' times add up to {times:.2g} times the program's: they hold each other or ran side by side, and "
+        "their sum is not its time"
+    )
+
+
+def sometimes(series: Series) -> str:
+    """A sentence that names kernels that are in some repetitions of a configuration only, as the program's sum holds
+    them as if in all; the largest first, empty where there is none of any weight."""
+    rows = np.flatnonzero([m == "time" and k != WHOLE for k, m in series.keys])
+    if len(rows) < 2:
+        return ""
+    values = series.values[rows]
+    present = np.isfinite(values)
+    seen, runs = present.sum(axis=2), present.any(axis=0).sum(axis=1)
+    part = (seen > 0) & (seen < runs)
+    mean = np.where(present, values, 0.0).sum(axis=2) / np.maximum(seen, 1)
+    total = mean.sum(axis=0)
+    share = np.where(part & (total > 0), mean / np.where(total > 0, total, 1.0), 0.0)
+    most = share.max(axis=1)
+    some = [at for at in np.argsort(-most, kind="stable").tolist() if most[at] > SHARE_NAMED]
+    if not some:
+        return ""
+    named = []
+    for at in some[:NAMED]:
+        place = share[at].argmax()
+        named.append(
+            f"{series.kernels[rows[at]]} (in {seen[at, place]} of {runs[place]} runs, {most[at]:.0%} of the time)"
+        )
+    more = f" and {len(some) - NAMED} more" if len(some) > NAMED else ""
+    return "not in every repetition, but summed as if they were in all: " + ", ".join(named) + more

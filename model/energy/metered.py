@@ -39,6 +39,8 @@ ARRAYS = ("joules", "places", "seconds", "awake", "longest", "resting")
 """Fields of :class:`Metered` besides counts and cores, with a value for each row."""
 COUNTS = ("cycles", "instructions", "bytes_mem")
 """Counts that power depends on, of which a law takes those that every run has."""
+MOST_SOCKETS = 8
+"""Packages of a node at most, where no platform gives them."""
 FEWEST, RISEN = 3, 1.1
 """Numbers of cores that show that the power of a core rises with them, and by what factor at least."""
 LEAST, MOST = 0.5, 3000.0
@@ -186,11 +188,11 @@ def _read(experiment: Experiment, run: Run, component: str, platform: Platform |
     program = program.sort_values("rank").reset_index(drop=True)
     values = {str(name): program[name].to_numpy(np.float64) for name in program.columns if name not in ("kernel",)}
     name = metric_of("energy", component)
-    joules = values.get(name)
+    joules = values.get(name, np.full(len(program), np.nan))
     seconds = values.get("time", np.full(len(program), np.nan))
     if np.isnan(seconds).all() and run.wall_time:
         seconds = np.full(len(program), run.wall_time)
-    if joules is None or np.isnan(joules).all():
+    if np.isnan(joules).all():
         joules = values.get(metric_of("power", component), np.full(len(program), np.nan)) * seconds
     where = assigned(run.configuration)
     ranks = values["rank"].astype(np.intp)
@@ -228,8 +230,7 @@ def _read(experiment: Experiment, run: Run, component: str, platform: Platform |
         }
         scale = every if single else 1.0  # a row of all ranks holds means over them
         for name in COUNTS:
-            counts = values.get(name)
-            row[name] = np.nan if counts is None else float(np.nansum(counts[members])) * scale
+            row[name] = float(np.nansum(values[name][members])) * scale if name in values else np.nan
         collected.rows.append(row)
 
 
@@ -252,9 +253,9 @@ def _groups(
     for host in dict.fromkeys(hosts):
         members = np.flatnonzero(names == host)
         opening = np.flatnonzero(joules[members] > 0)
-        meters = 1 if component in OF_NODES else 8 if platform is None else platform.layout.sockets
+        meters = 1 if component in OF_NODES else platform.layout.sockets if platform else MOST_SOCKETS
         if len(opening) > meters or (len(opening) == len(members) > 1 and _equal(joules[members])):
-            parts = [members] if platform is None or component in OF_NODES else _sockets(members, platform)
+            parts = _sockets(members, platform) if platform and component not in OF_NODES else [members]
             groups += [(part, float(joules[part].max())) for part in parts]
             same = True
             continue
@@ -292,7 +293,7 @@ def _places(run: Run, component: str, cores: float, single: bool, platform: Plat
     nodes = 1.0
     if single:
         nodes = float(run.configuration.get("nodes", stated_number(run, NODES)))
-    if platform is None:
+    if not platform:
         return max(nodes, 1.0) if component in OF_NODES else float(max(stated_number(run, METERED), nodes, 1.0))
     if not nodes:
         nodes = float(np.ceil(cores / platform.cores))

@@ -62,7 +62,7 @@ def usable(model: Learned) -> Energy | None:
     """The laws of power of a model; None where no meter can be used, or none was on the machine that is asked for."""
     machine = model.equation.machine
     named = machine.name if machine else ""
-    return model.energy if model.metered and model.energy is not None and model.energy.machine == named else None
+    return model.energy if model.metered and model.energy.machine == named else None
 
 
 def parts(
@@ -76,7 +76,6 @@ def parts(
 
     `predicted`: times (k,) and standard deviations of their logarithms where the model was asked for them already.
     """
-    assert energy.profile is not None
     # Counts of the model are those of its own machine: elsewhere rates of the runs there are taken alone.
     needed = ("time",) if energy.machine else NEEDED
     known = [name for name in needed if name in model.fitted.metrics and (predicted is None or name != "time")]
@@ -154,7 +153,7 @@ def _most_nodes(energy: Energy, model: Learned) -> float:
     if not energy.machine or "nodes" in model.parameters:
         return float(energy.nodes(model.training, model.parameters).max())
     each, profile = energy.ranks or energy.cores or energy.each, energy.profile
-    return float(np.ceil(profile.cores.max() / each)) if each and profile is not None else 1.0
+    return float(np.ceil(profile.cores.max() / each)) if each and len(profile.cores) else 1.0
 
 
 def joules_awake(law: PowerLaw, joules: Array) -> Array:
@@ -205,7 +204,6 @@ def _ranks(model: Learned, points: Array) -> Array:
 def forecasts(model: Learned, points: Array, names: Sequence[str], times: Array | None = None) -> dict[str, Forecast]:
     """Forecasts of one row at `points` (k, m) of the metrics `names`, ``energy_package`` and so on."""
     energy = model.energy
-    assert energy is not None
     if (machine := model.equation.machine) and usable(model) is None:
         return {name: _elsewhere(ELSEWHERE.format(metric=name, machine=machine.name), len(points)) for name in names}
     time = model.programs(points, ["time"]).get("time") if times is None else None

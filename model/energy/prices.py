@@ -46,8 +46,8 @@ class Prices:
         currencies: dict[str, None] = {}
         for text in texts:
             match = _PRICE.fullmatch(text.strip())
-            known = None if match is None else _UNITS.get(match["unit"].lower())
-            if match is None or known is None:
+            known = _UNITS.get(match["unit"].lower()) if match else None
+            if not match or not known:
                 what = "has no unit" if re.fullmatch(r"[\d.e+-]*|[\d.]+ *\S{0,3}", text.strip()) else "is not a price"
                 raise InputError(f"{where} {text!r:.40} {what}", WRITE)
             of, factor = known

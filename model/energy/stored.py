@@ -28,7 +28,7 @@ from ranksight.model.energy.metered import (
     stated_number,
 )
 from ranksight.model.energy.power import PowerLaw
-from ranksight.model.plaindata import Stored, known
+from ranksight.model.plaindata import Stored
 from ranksight.model.series.computation import PROGRAM, cores
 
 if TYPE_CHECKING:
@@ -124,12 +124,12 @@ class Profile(Stored):
             each.shape
             for each in (self.cores, self.cycles, self.instructions, self.bytes_mem, self.starting, self.resting)
         }
-        return len(shapes) == 1 and len(self.cores) > 0 and bool((self.cores > 0).all())
+        return len(shapes) == 1 and bool((self.cores > 0).all())
 
 
 @dataclass(frozen=True)
 class Energy(Stored):
-    """The laws of power of an experiment, and the places that programs hold.
+    """The laws of power of an experiment, and the places that programs hold; none where nothing was metered.
 
     `cores`, `packages`: of a node, 0 where no platform says it; `compact`: whether ranks fill one package before the
     next; `ranks`: ranks that fill a node before the next one is used.
@@ -140,16 +140,16 @@ class Energy(Stored):
     packages: int
     ranks: int
     compact: bool
-    profile: Profile | None  # None where no meter can be used
+    profile: Profile  # of no cores where no meter can be used
     each: float  # cores of a place where no platform is known; 0 where nothing says it
     whole: int = 0  # packages of a node that were metered with a rank or not; 0 where those with a rank alone were
     notes: tuple[str, ...] = ()
     machine: str = ""  # the other machine that the meters were on; empty for that of the model's runs
     others: tuple[Energy, ...] = ()  # what was metered on other machines
 
-    def on(self, machine: str) -> Energy | None:
-        """What was metered on another machine; None where nothing was."""
-        return next((other for other in self.others if other.machine == machine), None)
+    def on(self, machine: str) -> Energy:
+        """What was metered on another machine; the same where nothing was."""
+        return next((other for other in self.others if other.machine == machine), self)
 
     def also(self, other: Energy, machine: str) -> Energy:
         """The same with what was metered on another machine."""
@@ -175,8 +175,11 @@ class Energy(Stored):
 
     def placed(self, placement: str | None, ranks_per_node: int | None) -> Energy:
         """The same laws with ranks placed in another way."""
-        compact = None if placement is None else placement == "compact"
-        return replace(self, **known(compact=compact, ranks=ranks_per_node))
+        return replace(
+            self,
+            compact=self.compact if placement is None else placement == "compact",
+            ranks=ranks_per_node or self.ranks,
+        )
 
     @property
     def metrics(self) -> tuple[str, ...]:
@@ -223,6 +226,8 @@ class Energy(Stored):
 
     def remark(self, points: Array, parameters: Sequence[str]) -> str:
         """The note on packages that a job holds and no rank is on, or on places that are not known."""
+        if not self.laws:
+            return ""
         if (self.most_places(points, parameters) > 1).any():
             return (
                 "Without --platform all ranks are taken to share one package and node, as up to "
@@ -262,17 +267,17 @@ class Energy(Stored):
         return sum(watts for watts, _ in each), float(np.hypot.reduce([doubt for _, doubt in each]))
 
 
-NO_ENERGY = Energy((), 0, 0, 0, True, None, 0.0)
+NO_ENERGY = Energy((), 0, 0, 0, True, Profile(*np.zeros((6, 0))), 0.0)
 """Of runs that no meter was read in."""
 
 
 def fit_energy(
     experiment: Experiment, platform: Platform | None, placement: str = "compact", ranks_per_node: int | None = None
-) -> Energy | None:
-    """The laws of the components that the runs metered; None where none did."""
+) -> Energy:
+    """The laws of the components that the runs metered."""
     laws: list[PowerLaw] = []
     notes: list[str] = []
-    each, profile = 0.0, None
+    each, profile = 0.0, NO_ENERGY.profile
     for component in COMPONENTS:
         windows = metered(experiment, component, platform)
         if windows is None:
@@ -287,13 +292,13 @@ def fit_energy(
                 return replace(NO_ENERGY, notes=tuple(notes))
             continue
         laws.append(law)
-        profile = Profile.of(windows) if profile is None else profile
+        profile = profile if len(profile.cores) else Profile.of(windows)
         if len(windows.joules) > len(set(windows.runs)) or (windows.places > 1).any():
             each = max(each, float((windows.cores / windows.places).max()))
     each = each or _cores_of_a_node(experiment)
-    if profile is None and not notes and not each:
-        return None
-    node, packages = (0, 0) if platform is None else (platform.cores, platform.layout.sockets)
+    if not laws and not notes and not each:
+        return NO_ENERGY
+    node, packages = (platform.cores, platform.layout.sockets) if platform else (0, 0)
     return Energy(
         tuple(laws),
         node,

@@ -50,6 +50,9 @@ class Caches(Stored):
     latencies: Array  # (4,): cycles of a load served by each level and by memory
     doubt: float = 0.0  # deviation of the logarithm of the capacity that takes effect on a machine without runs
 
+    def __bool__(self) -> bool:
+        return bool(self.sizes.any())
+
     def capacities(self, active: Array) -> Array:
         """Bytes (2, 3, k) that a rank has where `active` (k,) ranks work in its domain: an even share of the cores, and
         of the ranks at work."""
@@ -58,12 +61,11 @@ class Caches(Stored):
         return np.stack([even, working]).transpose(0, 2, 1)
 
     @classmethod
-    def of(cls, platform: Any, latencies: Array) -> Caches | None:
-        """Of a :class:`ranksight.platforms.Platform`; None where it has no cache. A level that a machine lacks is as
-        large as the one before."""
+    def of(cls, platform: Any, latencies: Array) -> Caches:
+        """Of a :class:`ranksight.platforms.Platform`. A level that a machine lacks is as large as the one before."""
         caches = list(platform.caches)[:3]
         if not caches:
-            return None
+            return NO_CACHES
         caches += [caches[-1]] * (3 - len(caches))
         sizes, shared = ([float(getattr(cache, name)) for cache in caches] for name in ("capacity", "shared_by"))
         return cls(np.array(sizes), np.array(shared), latencies)
@@ -71,6 +73,10 @@ class Caches(Stored):
     def _fits(self) -> bool:
         parts = (self.sizes, self.shared_by, self.latencies)
         return [part.shape for part in parts] == [(3,), (3,), (4,)] and all((part > 0).all() for part in parts)
+
+
+NO_CACHES = Caches(np.zeros(3), np.ones(3), np.ones(4))
+"""Of an unknown machine, or one without."""
 
 
 @dataclass(frozen=True)

@@ -25,10 +25,10 @@ import numpy as np
 from ranksight.core.arrays import Array, Index, Mask, log, log_ratio
 from ranksight.core.records import dataclass
 from ranksight.model.kernel_time.composed import Composed
-from ranksight.model.kernel_time.composition import Caches, Composition
-from ranksight.model.kernel_time.perwork import PerWork
+from ranksight.model.kernel_time.composition import NO_CACHES, Caches, Composition
+from ranksight.model.kernel_time.perwork import NOT_COUNTED, PerWork
 from ranksight.model.kernel_time.rates import Rates, changed
-from ranksight.model.kernel_time.where import RANKS, Where, occupancy
+from ranksight.model.kernel_time.where import NOWHERE, RANKS, Where, occupancy
 from ranksight.model.plaindata import Stored
 from ranksight.model.process.covariance import unseen
 from ranksight.model.quantity import Quantity, add, larger, product
@@ -52,16 +52,19 @@ class Counted(Stored):
     frequency: float  # clock that the latencies hold at
     total: PerWork  # time times clock, of every kernel
     split: Mask  # (K,): whether a kernel's stalls were counted
-    execution: PerWork | None  # of all kernels; without values where stalls were not counted
-    stall: PerWork | None
-    compositions: tuple[tuple[Composition | None, str], ...]
-    """Of each kernel, and the metric that it is per unit of; empty where no kernel has one."""
-    caches: Caches | None
     line: float  # bytes of a load that memory serves
-    bandwidth: float  # measured over described bandwidth of a domain, 1 or more
     offset: Array  # (K,): logarithm of time x clock over cycles; NaN where it changes or cycles were not counted
+    execution: PerWork = NOT_COUNTED  # of all kernels, where stalls were counted; without values where they were not
+    stall: PerWork = NOT_COUNTED
+    bandwidth: float = 1.0  # measured over described bandwidth of a domain, 1 or more
+    compositions: tuple[tuple[Composition | None, str], ...] = ()
+    """Of each kernel, and the metric that it is per unit of; empty where no kernel has one."""
+    caches: Caches = NO_CACHES
     composed: Composed | None = None  # CPI_exec and BF_mem of kernels whose loads were counted and stalls were not
     fitted: Rates | None = None  # what is left of the cycles of these r kernels
+
+    def __bool__(self) -> bool:
+        return bool(self.kernels)
 
     def placed(self, placement: str | None, ranks_per_node: int | None) -> Counted:
         """The same kernels with ranks placed in another way."""
@@ -87,7 +90,6 @@ class Counted(Stored):
     ) -> tuple[Array, Array, Array]:
         """Logarithms of the loads that each level serves (4, K, k), by the best hypothesis of each kernel, and their
         deviations downwards and upwards (K, k); in caches `factor` times as large."""
-        assert self.caches is not None
         x = self.where.work.logarithm(work_points)
         capacities = factor * self.caches.capacities(self.where.active(points))
         shape = len(self.kernels), len(points)
@@ -98,15 +100,12 @@ class Counted(Stored):
                 sides[:, at] = works[name].down[at], works[name].up[at]
         return each, *sides
 
-    def at(
-        self, points: Array, counts: Forecast, rows: Mapping[tuple[str, str], int], work_points: Array | None = None
-    ) -> Times:
+    def at(self, points: Array, counts: Forecast, rows: Mapping[tuple[str, str], int], work_points: Array) -> Times:
         """Times of all kernels at `points` (k, m).
 
         `counts`: of the series that `rows` names by (kernel, metric). `work_points` (k, m): where work per rank is
-        taken, if not at `points`: with the ranks that would all have as much as the busiest.
+        taken: with the ranks that would all have as much as the busiest.
         """
-        work_points = points if work_points is None else work_points
         inputs, f = self.where.inputs(points, work_points), self.frequencies(points)
         inverse = f.inverse()
         works = {name: self.work(name, work_points, counts, rows) for name in (*COUNTS, PER_RANK, NOTHING)}
@@ -119,7 +118,7 @@ class Counted(Stored):
         loads, levels, memory, kinds = self._waiting(points, work_points, f, works)
         need = self.need(memory, points, works)
         fitted = self._by_loads(points, work_points, inputs, f, works["instructions"], need)
-        if self.execution is None or self.stall is None:
+        if not self.stall:
             empty = none.centre
             unknown = np.repeat(empty[..., None], 4, axis=2)
             return Times(whole, none, empty, empty, unknown, none, none, f, unknown, empty, fitted)
@@ -130,7 +129,7 @@ class Counted(Stored):
         core = product([add([execution, stalls]), inverse])
         time = larger(core, need)
         with np.errstate(invalid="ignore", divide="ignore"):
-            levels = np.ones_like(levels) if self.caches is None else levels
+            levels = levels if self.caches else np.ones_like(levels)
             waits = np.exp(stalls.centre - f.centre)[..., None] * levels / levels.sum(axis=2, keepdims=True)
             # A saturated domain hides what a core alone would wait for.
             seconds = np.exp(execution.centre - f.centre)
@@ -147,7 +146,6 @@ class Counted(Stored):
         `waiting` (K, k): logarithm of the cycles that loads take; NaN where these were not counted. `loads`: the same
         with its deviations.
         """
-        assert self.stall is not None
         blocking = stalls.moved(-waiting)
         if WAITING not in self.stall.names:
             return stalls, blocking
@@ -171,7 +169,7 @@ class Counted(Stored):
         need: Quantity,
     ) -> Fitted | None:
         """Times of the kernels whose CPI_exec and BF_mem were fitted to their cycles; None where there is none."""
-        if self.composed is None or self.fitted is None or self.caches is None:
+        if self.composed is None or self.fitted is None:
             return None
         rows = self.composed.rows
         chosen = [composition for composition, _ in (self.compositions[row] for row in rows) if composition is not None]
@@ -200,7 +198,7 @@ class Counted(Stored):
     ) -> tuple[Array, Array, Quantity, dict[str, Quantity]]:
         """Loads of each level (K, k, 4) and the cycles that they wait, loads from memory with their spread, and all
         kinds of work with the cycles that loads wait."""
-        if self.caches is None:
+        if not self.caches:
             none = np.full((4, len(self.kernels), len(points)), np.nan)
             unknown = np.moveaxis(none, 0, 2)
             return unknown, unknown, Quantity(*none[:3]), works
@@ -223,10 +221,12 @@ class Counted(Stored):
         return loads, levels, memory, {**works, **kinds}
 
     def _fits(self) -> bool:
-        parts = [part for part in (self.total, self.execution, self.stall) if part is not None]
+        parts = [part for part in (self.total, self.execution, self.stall) if part]
         kernels = len(self.kernels)
         return (
             self.latencies.shape == (4,)
+            and bool(self.total)
+            and bool(self.execution) == bool(self.stall)
             and all(0 < x < np.inf for x in (self.frequency, self.line, self.bandwidth))
             and self.split.shape == self.offset.shape == (kernels,)
             and len(self.compositions) in (0, kernels)
@@ -241,7 +241,7 @@ class Counted(Stored):
         """Whether its kernels have what their fitted equation needs."""
         rows = composed.rows
         inside = len(self.compositions) > 0 and bool(((rows >= 0) & (rows < len(self.kernels))).all())
-        fitted = self.fitted is not None and len(self.fitted.values) == len(rows) and self.caches is not None
+        fitted = self.fitted is not None and len(self.fitted.values) == len(rows) and bool(self.caches)
         if not inside or not fitted:
             return False
         chosen = [self.compositions[row][0] for row in rows.tolist()]
@@ -269,6 +269,21 @@ class Counted(Stored):
         one = needs(domains, np.exp(read.centre), np.nan_to_num(np.exp(written.centre)))[1]
         seconds = log_ratio(self.where.active(points) * one, self.bandwidth)
         return Quantity(seconds, read.down, read.up)
+
+
+_NOTHING = np.zeros((1, 0))
+NO_KERNELS = Counted(
+    kernels=(),
+    where=NOWHERE,
+    clock=Rates(_NOTHING.T, _NOTHING, _NOTHING, ((True,),)),
+    latencies=np.ones(4),
+    frequency=1.0,
+    total=NOT_COUNTED,
+    split=np.zeros(0, dtype=bool),
+    line=1.0,
+    offset=np.zeros(0),
+)
+"""Of a program of which no kernel was counted."""
 
 
 @dataclass(frozen=True)

@@ -22,9 +22,10 @@ from ranksight.model.kernel_time.perwork import PerWork
 from ranksight.model.kernel_time.rates import Rates
 from ranksight.model.kernel_time.where import Where, occupancy
 from ranksight.model.quantity import Quantity
+from ranksight.model.resource.equation import Machine
 from ranksight.model.series.computation import waiting
 from ranksight.model.series.domains import Domains
-from ranksight.model.series.reducing import Series
+from ranksight.model.series.reducing import Series, located
 from ranksight.model.series.reduction import median
 
 SPLIT = ("time", "cycles", "stall_cycles")
@@ -33,41 +34,32 @@ FEWEST = 3
 """Configurations that a kernel needs."""
 
 
-def learn_counted(
-    series: Series,
-    latencies: Array | None,
-    frequency: float,
-    caches: Caches | None,
-    domains: Domains,
-    line: float,
-) -> Counted | None:
+def learn_counted(series: Series, machine: Machine, caches: Caches, domains: Domains, line: float) -> Counted | None:
     """Learn the laws of every kernel with a time at :data:`FEWEST` configurations or more.
 
     None where no kernel has enough configurations.
 
-    `latencies` (4,): cycles of a load of each level at `frequency`; None where no platform is known. `frequency`: clock
-    of the platform, Hz; 1 where none is known. `line`: bytes of a line of memory.
+    `line`: bytes of a line of memory.
     """
     known = _Known.of(series)
     if not known.kernels:
         return None
     where, points = Where.of(series, domains), series.points
-    inputs = where.inputs(points)
+    inputs = where.inputs(points, points)
     time, error = known.logs("time"), known.errors("time")
-    cycles, spent = _cycles(known, time, frequency)
-    clock = _clock(where, points, time, cycles, frequency)
+    cycles, spent = _cycles(known, time, machine.frequency)
+    clock = _clock(where, points, time, cycles, machine.frequency)
     busy, offset = _busy(time + clock.values[0], cycles)
     counts = _works(known, where, time)
     total = _learn(priors.TIME_PER, busy, error, counts, inputs, where)
     share = _stalled(known, cycles, busy, spent)
     split = np.isfinite(share).sum(axis=1) >= FEWEST
-    empty = (split & False, None, None, (), None, line, 1.0, offset)
-    model = Counted(known.kernels, where, clock, np.ones(4), frequency, total, *empty)
-    if latencies is None:
+    model = Counted(known.kernels, where, clock, np.ones(4), machine.frequency, total, split & False, line, offset)
+    if not machine:
         return model
-    model = replace(model, latencies=latencies)
+    model = replace(model, latencies=np.array(machine.latencies))
     levels = np.stack([np.exp(known.logs(name)) for name in LEVELS])
-    if caches is not None:
+    if caches:
         model = _with_compositions(model, levels, counts, split, points, caches)
         model = _fitted(model, ~split & spent & ~known.drawn, busy, error, counts, inputs, points)
     if not split.any():
@@ -81,7 +73,7 @@ def learn_counted(
         np.hypot(known.errors("stall_cycles"), priors.STALL_RESOLUTION / resolved),
     )
     model = replace(model, split=split)
-    if model.caches is not None:
+    if model.caches:
         counts |= _waiting(model, model.caches, counts, points)
     stalled, scale = _unsaturated(model, stalled, levels, counts, time, points)
     stall = _learn(priors.STALLS_PER, stalled, of_stalls, counts, inputs, where)
@@ -189,24 +181,6 @@ def _waiting(model: Counted, caches: Caches, counts: dict[str, Array], points: A
     return {kind: np.where(np.isfinite(waiting), waiting, np.nan) for kind, waiting in result.items()}
 
 
-def located(series: Series) -> tuple[Array, Array]:
-    """Medians over repetitions (s, n), and their relative standard errors, pooled over the configurations."""
-    values = series.values
-    count = np.isfinite(values).sum(axis=2)
-    middle = median(values, axis=2)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        squares = (values / middle[..., None] - 1) ** 2
-    freedom = np.maximum(count - 1, 0).sum(axis=1)
-    pooled = np.where(freedom > 0, np.nansum(np.where(np.isfinite(squares), squares, 0.0), axis=(1, 2)), 0.0)
-    variance = (pooled / np.maximum(freedom, 1))[:, None] / np.maximum(count, 1)
-    # A median of three and more scatters as a mean of two thirds of them.
-    variance = np.where(count > 2, variance * np.pi / 2, variance)
-    samples = series.samples
-    with np.errstate(divide="ignore", invalid="ignore"):
-        drawn = np.where(samples > 0, 1 / samples, 1.0)
-    return middle, np.sqrt(variance + np.where(np.isfinite(samples), drawn, 0.0))
-
-
 def _clock(where: Where, points: Array, time: Array, cycles: Array, frequency: float) -> Rates:
     """The clock of every configuration: cycles over times of all kernels that have both; the platform's elsewhere."""
     timed_cycles = np.isfinite(time) & np.isfinite(cycles)
@@ -266,7 +240,7 @@ def _fitted(
         for row, (composition, _) in enumerate(model.compositions)
         if composition is not None and rest[row]
     }
-    if model.caches is None or not chosen:
+    if not chosen:
         return model
     rows, compositions = np.array(list(chosen), dtype=np.intp), list(chosen.values())
     x, capacities = model.where.work.logarithm(points), model.caches.capacities(model.where.active(points))

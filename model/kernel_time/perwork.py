@@ -30,6 +30,9 @@ class PerWork(Stored):
     """Logarithms of their prior weights; minus infinity, stored as NaN, where a kernel does not have one."""
     rates: tuple[Rates, ...]  # one a kind, of K kernels each
 
+    def __bool__(self) -> bool:
+        return bool(self.names)
+
     @classmethod
     def learn(
         cls,
@@ -66,9 +69,12 @@ class PerWork(Stored):
         return mix(parts, np.broadcast_to(self.weights[..., None], (len(parts), *parts[0].centre.shape)))
 
     def _fits(self) -> bool:
-        same = bool(self.names) and len(self.rates) == len(self.names) and self.prior.ndim == 2
-        return (
-            same
-            and self.prior.shape == (len(self.names), len(self.rates[0].values))
-            and all(rate.values.shape == self.rates[0].values.shape for rate in self.rates)
+        same = len(self.rates) == len(self.names) and self.prior.ndim == 2 and len(self.prior) == len(self.names)
+        return same and all(
+            self.prior.shape[1] == len(rate.values) and rate.values.shape == self.rates[0].values.shape
+            for rate in self.rates
         )
+
+
+NOT_COUNTED = PerWork((), np.zeros((0, 0)), ())
+"""Where nothing was counted that a quantity could be per unit of, or the quantity itself was not."""

@@ -87,6 +87,9 @@ class Sums(Stored):
     """Columns of the points, numbers of nodes or ranks, where one and several may be of two regimes
     (:mod:`ranksight.model.series.node_regimes`)."""
 
+    def __bool__(self) -> bool:
+        return bool(len(self.measured))
+
     @cached_property
     def _departures(self) -> Departures:
         """Hypotheses of how the true law departs from a sum."""
@@ -183,6 +186,17 @@ class Sums(Stored):
         good = good and bool(np.isfinite(self.terms).all() and np.isfinite(self.points).all())
         good = good and bool(known.any(axis=1).all())
         return good and bool((self.measured[known] > 0).all() and (self.error[known] >= 0).all())
+
+
+NO_SUMS = Sums(
+    np.zeros((0, 0, 3)),
+    np.zeros((0, 0), dtype=np.intp),
+    np.zeros(0),
+    np.zeros((0, 0)),
+    np.zeros((0, 0)),
+    np.zeros((0, 0)),
+)
+"""Of nothing."""
 
 
 def _each_with(regimes: Array, departures: Array) -> Array:

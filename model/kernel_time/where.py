@@ -9,7 +9,7 @@ from ranksight.core.records import dataclass
 from ranksight.model.kernel_time.work_per_rank import WorkPerRank, work_per_rank
 from ranksight.model.plaindata import Stored
 from ranksight.model.series.computation import WORK_PER_RANK, cores
-from ranksight.model.series.domains import Domains
+from ranksight.model.series.domains import NOT_DESCRIBED, Domains
 from ranksight.model.series.reducing import Series
 
 WORK, ACTIVE, RANKS = range(3)
@@ -49,14 +49,13 @@ class Where(Stored):
         """Where ranks are on several nodes (k,), after runs on one alone."""
         return np.asarray((self.domains.nodes(self.ranks(points)) > 1) & self.one_node)
 
-    def every(self, points: Array, work_points: Array | None = None) -> Array:
+    def every(self, points: Array, work_points: Array) -> Array:
         """All coordinates, (k, 3)."""
         ranks = np.log(np.maximum(self.ranks(points), 1.0))
-        work = self.work.logarithm(points if work_points is None else work_points)
-        return np.stack([work, np.log(self.active(points)), ranks], axis=1)
+        return np.stack([self.work.logarithm(work_points), np.log(self.active(points)), ranks], axis=1)
 
-    def inputs(self, points: Array, work_points: Array | None = None) -> Array:
-        """Coordinates (k, d) of :attr:`columns`, with the work per rank of `work_points` where they are given."""
+    def inputs(self, points: Array, work_points: Array) -> Array:
+        """Coordinates (k, d) of :attr:`columns`, with the work per rank of `work_points`."""
         return self.every(points, work_points)[:, list(self.columns)]
 
     @property
@@ -74,7 +73,7 @@ class Where(Stored):
     def of(cls, series: Series, domains: Domains) -> Where:
         """The coordinates that varied in `series`, none of which repeats another."""
         where = cls(series.parameters, work_per_rank(series), domains, (0, 1, 2))
-        every = where.every(series.points)
+        every = where.every(series.points, series.points)
         every = every - every.mean(axis=0)
         columns_used: list[int] = []
         stated = WORK_PER_RANK in series.parameters
@@ -90,6 +89,9 @@ class Where(Stored):
         either = one_domain and columns == (WORK,)
         columns = (WORK, ACTIVE) if either else columns
         return cls(series.parameters, where.work, domains, columns, one_domain, one_node, either)
+
+
+NOWHERE = Where((), WorkPerRank((), np.zeros(0)), NOT_DESCRIBED, (0,))
 
 
 def occupancy(where: Where, points: Array) -> Array:

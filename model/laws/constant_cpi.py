@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ranksight.model.kernel_time.counted import Counted
+from ranksight.model.kernel_time.counted import NO_KERNELS, Counted
 from ranksight.model.laws.law import CONSTANT_CPI, COUNTED, LAWS, Law, LawTimes
 from ranksight.model.laws.view import Asked, View
 from ranksight.model.priors import STALLS_UNCOUNTED
@@ -29,10 +29,10 @@ class ConstantCpi(Law):
 
     def fit(self, view: View) -> Resources | None:
         """CPI and blocking factors of the kernels that the counted equation does not divide."""
-        if view.machine is None:
+        if not view.machine:
             return None
-        counted: Counted | None = view.learned(COUNTED)
-        split = () if counted is None else np.array(counted.kernels, dtype=object)[counted.split]
+        counted: Counted = view.learned(COUNTED) or NO_KERNELS
+        split = np.array(counted.kernels, dtype=object)[counted.split]
         rest = view.series.select(~np.isin(np.array(view.series.kernels, dtype=object), split))
         if not len(rest):
             return None

@@ -18,7 +18,6 @@ import numpy as np
 from ranksight.core.arrays import Array, Mask, log, ratio
 from ranksight.core.experiment import WHOLE
 from ranksight.core.records import dataclass
-from ranksight.model.kernel_time.learn_counted import located
 from ranksight.model.kernel_time.sums import NORMAL, ends
 from ranksight.model.laws.law import LAWS, Law, LawTimes
 from ranksight.model.laws.view import Asked, View
@@ -29,6 +28,7 @@ from ranksight.model.process.posterior import turned
 from ranksight.model.process.prevalence import learned
 from ranksight.model.quantity import Quantity
 from ranksight.model.series.computation import waiting
+from ranksight.model.series.reducing import located
 from ranksight.model.uncertainty.mixture import Components
 
 COUNTED = ("messages", "bytes_sent")

@@ -6,11 +6,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from ranksight.model.kernel_time.composition import Caches
+from ranksight.model.kernel_time.composition import NO_CACHES, Caches
 from ranksight.model.kernel_time.counted import COUNTS, Counted
 from ranksight.model.kernel_time.learn_counted import learn_counted
 from ranksight.model.laws.law import COST, LAWS, Law, LawTimes
 from ranksight.model.laws.view import Asked, View
+from ranksight.model.resource.counters import LINE
 
 
 class CostPerWork(Law):
@@ -28,18 +29,12 @@ class CostPerWork(Law):
     def fit(self, view: View) -> Counted | None:
         """Rates of all kernels. A cost per unit of work that nobody counted is a function of the parameters, which is
         a law already."""
-        series, platform, machine = view.series, view.platform, view.machine
+        series, machine, caches, line = view.series, view.machine, NO_CACHES, LINE
         if not view.domains and set(COUNTS).isdisjoint(series.metrics):
             return None
-        latencies = None if machine is None else np.array(machine.latencies)
-        return learn_counted(
-            series,
-            latencies,
-            1.0 if machine is None else machine.frequency,
-            None if platform is None or latencies is None else Caches.of(platform, latencies),
-            view.domains,
-            64.0 if platform is None else float(platform.line),
-        )
+        if machine:
+            caches, line = Caches.of(view.platform, np.array(machine.latencies)), float(view.platform.line)
+        return learn_counted(series, machine, caches, view.domains, line)
 
     def at(self, learned: Counted, asked: Asked) -> LawTimes | None:
         """Times by the rates of all kinds of work."""

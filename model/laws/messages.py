@@ -20,7 +20,6 @@ import numpy as np
 from ranksight.core.arrays import Array, Mask
 from ranksight.core.experiment import WHOLE
 from ranksight.core.records import dataclass
-from ranksight.model.kernel_time.learn_counted import located
 from ranksight.model.kernel_time.sums import Sums, fit_sums, forms, term, values_of
 from ranksight.model.kernel_time.work_per_rank import work_per_rank
 from ranksight.model.laws.law import LAWS, MESSAGES, Law, LawTimes
@@ -31,7 +30,7 @@ from ranksight.model.quantity import Quantity
 from ranksight.model.search.terms import Factor, on_a_grid
 from ranksight.model.series.computation import COUNTED
 from ranksight.model.series.domains import NOT_DESCRIBED, Domains
-from ranksight.model.series.reducing import Series
+from ranksight.model.series.reducing import Series, located
 
 TREE: Mapping[Factor, float] = {(0.0, 1.0, 0.0): 0.0, on_a_grid("ceil(log2(x))"): 0.0, on_a_grid("x - 1"): RARE_TERM}
 """How a collective operation grows with the ranks: as a tree, in whole steps, or one message to each other rank."""

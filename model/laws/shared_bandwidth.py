@@ -12,7 +12,7 @@ from ranksight.model.laws.law import BANDWIDTH, CACHE, LAWS, Law, LawTimes
 from ranksight.model.laws.together import BUSY
 from ranksight.model.laws.view import Asked, View
 from ranksight.model.series.sampling import means_of_samples
-from ranksight.model.sharing.demand import Demand, loads_of
+from ranksight.model.sharing.demand import BYTES_OF_MEMORY, Demand, loads_of
 from ranksight.model.sharing.fit_sharing import fit_sharing
 from ranksight.model.sharing.shared import READ, Shared, Sharing
 
@@ -40,11 +40,9 @@ class SharedBandwidth(Law):
         if not domains:
             return None
         over_ranks = means_of_samples(view.readings.experiment)
-        sharing = fit_sharing(view.readings, domains, view.units, None, over_ranks, **view.settings)
-        if sharing is None and platform is not None and domains.limited:
-            lines = Demand.on_memory(platform)
-            sharing = fit_sharing(view.readings, domains, view.units, lines, over_ranks, **view.settings)
-        return sharing
+        demands = (BYTES_OF_MEMORY, *((Demand.on_memory(platform),) if platform and domains.limited else ()))
+        each = (fit_sharing(view.readings, domains, view.units, of, over_ranks, **view.settings) for of in demands)
+        return next(filter(None, each), None)
 
     def at(self, learned: Sharing, asked: Asked) -> LawTimes:
         """Times of the kernels that no shared cache's law has."""

@@ -29,8 +29,7 @@ class SharedCacheBandwidth(Law):
     def fit(self, view: View) -> Sharing | None:
         """What kernels need of the cache."""
         domains, platform = view.domains, view.platform
-        demand = None if platform is None or not domains else Demand.on(platform)
-        if demand is None:
+        if not platform or not domains or not (demand := Demand.on(platform)).cache:
             return None
         instances = Domains.of_cache(platform, shared_cache(platform), domains)
         over_ranks = means_of_samples(view.readings.experiment)

@@ -35,7 +35,7 @@ from ranksight.model.laws.law import (
 )
 from ranksight.model.plaindata import Part, plain, reading
 from ranksight.model.quantity import Quantity
-from ranksight.model.resource.equation import Machine, Parts, Resources
+from ranksight.model.resource.equation import NO_MACHINE, Machine, Parts, Resources
 from ranksight.model.resource.sampled_times import Sampled, settle
 from ranksight.model.series.domains import NOT_DESCRIBED, Domains
 from ranksight.model.series.reducing import Series, series_from_experiment
@@ -58,7 +58,7 @@ class Fits(Part):
 
     def by(self, name: str) -> Any:
         """What the law `name` learned; None where it learned nothing, or is not installed."""
-        return self.learned.get(part_of(name, LAWS[name])) if name in LAWS else None
+        return self.learned.get(part_of(name, LAWS[name])) if self.learned and name in LAWS else None
 
     def kernels(self, name: str) -> tuple[str, ...]:
         """The kernels of which the law `name` learned something; none where :meth:`by` has nothing."""
@@ -104,8 +104,9 @@ class Fits(Part):
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Self:
         """Rebuild from :meth:`to_dict`; damaged content raises InputError."""
-        laws = {part_of(name, law): (name, law) for name, law in installed().items() if law.kind is not None}
         learned, missing = {}, {}
+        known = installed() if content else {}  # the packages installed are looked through for them
+        laws = {part_of(name, law): (name, law) for name, law in known.items() if law.kind is not None}
         with reading("'laws'"):
             for part, each in content.items():
                 if part in laws:
@@ -133,7 +134,7 @@ class View:
     readings: Readings  # of the experiment, or of some of its configurations
     sampled: Sampled  # its series, means over ranks, and the samples behind them
     platform: Any  # a :class:`ranksight.platforms.Platform`; None where none is known
-    machine: Machine | None  # the platform at the clock that the runs had
+    machine: Machine  # the platform at the clock that the runs had
     domains: Domains  # memory domains of a node, and how ranks were placed
     units: WholeUnits = NO_UNITS  # whole units that the work comes in
     slowest: Mapping[str, Array] = field(default_factory=dict)
@@ -149,7 +150,7 @@ class View:
         """The view of an experiment as it was measured, on a :class:`ranksight.platforms.Platform` or an unknown
         machine."""
         sampled = settle(experiment, series_from_experiment(experiment))
-        machine = None if platform is None else Machine.of(platform)
+        machine = Machine.of(platform) if platform else NO_MACHINE
         kernels = frozenset(sampled.series.kernels)
         return cls(Readings(experiment), sampled, platform, machine, domains, kernels=kernels)
 

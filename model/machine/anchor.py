@@ -28,7 +28,7 @@ from ranksight.model.application.bulk_synchronous import Application
 from ranksight.model.application.moved import BOUND, CORE, MEMORY, RATIO, Moved
 from ranksight.model.application.runs import Anchor, Runs
 from ranksight.model.application.waiting import parted
-from ranksight.model.energy.stored import NO_ENERGY, fit_energy
+from ranksight.model.energy.stored import fit_energy
 from ranksight.model.fitted_model import Model
 from ranksight.model.laws.stacking import places
 from ranksight.model.machine.counts import FAR, doubts_of_counts, excess
@@ -111,9 +111,7 @@ def _doubts_of_times(moved: Model, runs: Runs, platform: Platform) -> tuple[str,
 def with_energy(model: Model, experiment: Experiment, platform: Platform) -> Model:
     """The model with the energy that runs on another platform metered; itself where they metered none."""
     metered = fit_energy(model.view(experiment), platform)
-    if metered is None or not metered.laws:
-        return model
-    return replace(model, energy=(model.energy or NO_ENERGY).also(metered, platform.name))
+    return replace(model, energy=model.energy.also(metered, platform.name)) if metered.laws else model
 
 
 def _divided(moved: Model, runs: Runs) -> Runs:
@@ -178,7 +176,7 @@ def _learned(model: Model, equation: Application, runs: Runs) -> tuple[Array, Ar
     predicted, law_spread = _predictor(model, equation, runs)
     known = np.isfinite(runs.logs)
     noise = np.sqrt(BETWEEN_JOBS**2 + (law_spread / 2) ** 2)
-    unusual = np.zeros(noise.shape) if runs.excess is None else runs.excess
+    unusual = runs.excess if len(runs.excess) else np.zeros(noise.shape)
     variance = np.square(machine.spread)[at]
     variance[:, :BOUND] += np.nanmean(np.where(known, law_spread, np.nan), axis=1)[:, None] ** 2
     # Where runs miss a ratio of machines by more than is assumed, it is uncertain by as much as they miss it.
@@ -262,16 +260,17 @@ def _with(equation: Application, shift: Array) -> Application:
         mode[:, [0, 3]] += rows[:, CORE, None]
         mode[:, 1] -= rows[:, MEMORY]
         sharing = replace(sharing, mode=mode)
-    if counted is not None:
+    if counted:
         rows = shift[places(machine.kernels, counted.kernels)]
         execution, stall = (
-            None if part is None else shifted(part, rows[:, column])
+            part and shifted(part, rows[:, column])
             for part, column in ((counted.execution, CORE), (counted.stall, MEMORY))
         )
         counted = replace(counted, execution=execution, stall=stall)
-    if resources is not None:
+    if resources:
         rows = shift[places(machine.kernels, resources.kernels)]
         core, memory = np.exp(rows[:, CORE]), np.exp(rows[:, MEMORY])
         resources = replace(resources, cpi=resources.cpi * core, factor=resources.factor * memory)
     moved: Moved = replace(machine, shift=machine.shift + shift)
-    return replace(equation.with_laws(sharing=sharing, counted=counted, resources=resources), machine=moved)
+    laws = equation.with_laws(sharing=sharing, counted=counted or None, resources=resources or None)
+    return replace(laws, machine=moved)

@@ -51,9 +51,9 @@ def doubts_of_counts(model: Model, series: Series, runs: Runs, platform: Platfor
     return tuple(doubts)
 
 
-def excess(model: Model, series: Series, runs: Runs, *, same_set: bool) -> Array | None:
+def excess(model: Model, series: Series, runs: Runs, *, same_set: bool) -> Array:
     """Logarithm (K, n) of the instructions of `runs` over those of the model's functions, 0 where they are not known;
-    None where none were counted.
+    empty where none were counted.
 
     What all configurations have in common is no excess where the machines may not have one instruction set
     (`same_set`).
@@ -61,7 +61,7 @@ def excess(model: Model, series: Series, runs: Runs, *, same_set: bool) -> Array
     ratios = _ratios(model, series, runs, "instructions")[0]
     known = np.isfinite(ratios)
     if not known.any():
-        return None
+        return np.zeros((0, 0))
     count = np.maximum(known.sum(axis=1, keepdims=True), 1)
     common = 0.0 if same_set else np.where(known, ratios, 0.0).sum(axis=1, keepdims=True) / count
     return np.asarray(np.where(known, ratios - common, 0.0))

@@ -25,8 +25,7 @@ def on(model: Model, platform: Platform | str, *, instructions: float | None = N
     """
     target = load(platform) if isinstance(platform, str) else platform
     moved = moved_to(model, target, instructions)
-    anchor = next((each for each in model.anchors if each.name == target.name), None)
-    if moved is model or anchor is None:
-        return moved
-    metered = None if moved.energy is None else moved.energy.on(target.name)
-    return anchored_by(moved if metered is None else replace(moved, energy=metered), anchor)
+    for anchor in model.anchors:
+        if anchor.name == target.name and moved is not model:
+            return anchored_by(replace(moved, energy=moved.energy.on(target.name)), anchor)
+    return moved

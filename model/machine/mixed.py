@@ -67,10 +67,9 @@ class Recorded:
 
 def check_one_machine(experiment: Experiment) -> None:
     """Raise InputError where runs of an experiment were on two machines."""
-    first = None
-    for each in _recorded(experiment):
-        first = each if first is None else first
-        if first.differs(each):
+    recorded = _recorded(experiment)
+    for each in recorded[1:]:
+        if (first := recorded[0]).differs(each):
             raise InputError(
                 f"{experiment.path} has runs on two machines, {first} and {each}: a machine is no repetition",
                 "name both: ranksight fit EXPERIMENT --platform ONE --platform OTHER, then predict --on OTHER",

@@ -30,7 +30,7 @@ from ranksight.model.application.network import Network
 from ranksight.model.application.node import NODES, Node
 from ranksight.model.application.runs import NO_RUNS
 from ranksight.model.fitted_model import Model
-from ranksight.model.kernel_time.composition import Caches
+from ranksight.model.kernel_time.composition import NO_CACHES, Caches
 from ranksight.model.kernel_time.counted import BEYOND_L1, WAITING, Counted
 from ranksight.model.kernel_time.perwork import PerWork
 from ranksight.model.laws.law import BANDWIDTH
@@ -38,7 +38,7 @@ from ranksight.model.laws.stacking import places
 from ranksight.model.laws.view import Fits
 from ranksight.model.priors import UNDIVIDED
 from ranksight.model.resource.equation import Machine
-from ranksight.model.series.domains import Domains
+from ranksight.model.series.domains import NOT_DESCRIBED, Domains
 from ranksight.model.series.reduction import median
 from ranksight.model.sharing.caches import NO_CACHE
 from ranksight.model.sharing.shared import Sharing
@@ -102,16 +102,15 @@ def _moved(model: Model, origin: Platform, target: Platform, instructions: float
     ipc = instructions_per_cycle(origin, target)
     executing = _Executing(ipc, core + log(factors[-1].value) + log(ipc.value))
     share = bandwidth(origin, target)
-    shared = None if equation.sharing is None else equation.sharing.measured
-    placement = "compact" if shared is None else shared.placement
-    first = Domains.of(origin, placement) if shared is None or not shared.limited else shared
-    second = Domains.of(target, placement)
+    shared = equation.sharing.measured if equation.sharing else NOT_DESCRIBED
+    first = shared if shared.limited else Domains.of(origin, shared.placement)
+    second = Domains.of(target, shared.placement)
     timed = tuple(dict.fromkeys(kernel for kernel, name in model.fitted.keys if name == "time"))
     either = float(np.hypot(np.hypot(core_spread, share.spread) / 2, spread("otherwise")))
     spreads = _spreads(equation, timed, ipc, np.array([core_spread, share.spread, either, MIXED]))
     network, messages, notes = _network(equation, origin, target)
     notes = (*notes, *_threads(origin, target))
-    if NODES in model.parameters and equation.resources is None and shared is None:
+    if NODES in model.parameters and not equation.resources and not equation.sharing:
         notes = (*notes, *_of_times_alone())
     moved = Moved(
         name=target.name,
@@ -131,19 +130,18 @@ def _moved(model: Model, origin: Platform, target: Platform, instructions: float
         unknown = moved.undecided(model.training.max(axis=0)[None], model.parameters)
         moved = replace(moved, assumed=(*moved.assumed, unknown))
     resources = equation.resources
-    machine = None if resources is None else resources.machine
-    if resources is not None and machine is not None:
-        other = Machine.of(target).at(machine.frequency * factors[-1].value)
+    if resources:
+        other = Machine.of(target).at(resources.machine.frequency * factors[-1].value)
         resources = replace(resources, machine=other, cpi=resources.cpi * executing.factor(resources.cpi))
     nowhere = np.zeros((0, len(model.parameters)))
     node = equation.node and Node.of(target, target.cores, nowhere, model.parameters)
-    sharing = None if equation.sharing is None else _sharing(equation.sharing, second, core, factors[-1].value)
+    sharing = equation.sharing and _sharing(equation.sharing, second, core, factors[-1].value)
     counted = equation.counted and _counted(equation.counted, target, second, executing, clock, factors)
     exchange = equation.laws.get("exchange")
     return replace(
         equation,
         # What the other laws learned is of the machine measured.
-        laws=Fits().having(exchange=exchange, resources=resources, sharing=sharing, counted=counted),
+        laws=Fits().having(exchange=exchange, resources=resources or None, sharing=sharing, counted=counted or None),
         cache=NO_CACHE,
         network=network,
         node=node,
@@ -156,7 +154,7 @@ def _spreads(equation: Application, timed: tuple[str, ...], ipc: Factor, usual: 
     """Standard deviations (K, 4) of what is assumed of the kernels `timed`, of which `usual` (4,) are those without
     more known."""
     spreads = np.tile(usual, (len(timed), 1))
-    if equation.counted is None:
+    if not equation.counted:
         return spreads
     # How much of waits for single loads a core hides is as uncertain as its instructions per cycle.
     waiting = set(equation.counted.kernels) - set(equation.laws.kernels(BANDWIDTH))
@@ -181,7 +179,7 @@ class _Executing:
 
 def _cpi(law: Counted) -> Array:
     """CPI_exec (K,) of the runs; NaN where stalls were not counted."""
-    if law.execution is None:
+    if not law.execution:
         return np.full(len(law.kernels), np.nan)
     rates = law.execution.rates[law.execution.names.index("instructions")].values
     return np.asarray(np.exp(median(rates, axis=1)))
@@ -211,7 +209,7 @@ def _of_times_alone() -> tuple[Assumed, ...]:
 
 def _clock(equation: Application) -> float:
     """Hz that the runs had; NaN where they did not count cycles."""
-    if equation.resources is not None:
+    if equation.resources:
         return equation.resources.machine.frequency
     if equation.sharing is not None and np.isfinite(equation.sharing.clock).any():
         return float(np.nanmedian(equation.sharing.clock))
@@ -233,9 +231,9 @@ def _network(
         notes.append(
             Assumed("T_others", 1.0, spread("outside"), "time outside of kernels and messages is that of the runs")
         )
-    if equation.communication is None and equation.laws.get("exchange") is None:
+    if not equation.communication and not equation.laws.get("exchange"):
         return network, known, tuple(notes)
-    if target.network and equation.communication is not None:
+    if target.network and equation.communication:
         table = dict(target.network)
         return Network(table, target.cores if "inter" in table else 1 << 30), known, tuple(notes)
     inside = between = spread("network")
@@ -270,25 +268,24 @@ def _counted(
     latencies = np.array(Machine.of(target).at(frequency).latencies)
     rates = replace(law.clock, values=law.clock.values + log(factors[-1].value))
     where = replace(law.where, domains=domains) if law.where.domains else law.where
-    caches, composed = None if law.caches is None else Caches.of(target, latencies), law.composed
+    caches, composed = Caches.of(target, latencies) if law.caches else NO_CACHES, law.composed
     return replace(
         law,
         where=where,
         clock=rates,
         latencies=latencies,
         frequency=frequency,
-        execution=None if law.execution is None else shifted(law.execution, np.log(executing.factor(_cpi(law)))),
-        stall=None if law.stall is None else _waiting_alone(law.stall),
+        execution=law.execution and shifted(law.execution, np.log(executing.factor(_cpi(law)))),
+        stall=law.stall and _waiting_alone(law.stall),
         composed=composed and replace(composed, execution=composed.execution * executing.factor(composed.execution)),
-        caches=None if caches is None else replace(caches, doubt=spread("capacity")),
+        caches=replace(caches, doubt=spread("capacity")) if caches else NO_CACHES,
         line=float(target.line),
     )
 
 
 def shifted(law: PerWork, by: float | Array) -> PerWork:
     """The same quantity with rates times exp(`by`), one number or one a kernel."""
-    moved = np.broadcast_to(np.reshape(by, (-1, 1)), (len(law.rates[0].values), 1))
-    return replace(law, rates=tuple(replace(rate, values=rate.values + moved) for rate in law.rates))
+    return replace(law, rates=tuple(replace(rate, values=rate.values + np.reshape(by, (-1, 1))) for rate in law.rates))
 
 
 def _waiting_alone(law: PerWork) -> PerWork:

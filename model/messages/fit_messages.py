@@ -17,7 +17,7 @@ from ranksight.core.arrays import Array, Index, ratio
 from ranksight.core.experiment import Experiment
 from ranksight.model.messages.entry import Entry, Part
 from ranksight.model.messages.fit_order import fit_order
-from ranksight.model.messages.message_model import Messages
+from ranksight.model.messages.message_model import NO_MESSAGES, Messages
 from ranksight.model.messages.observations import Observed, Traced, observed, traced
 from ranksight.model.messages.sharing import Shares, basis, incidence, per_rank, profile, share_links, share_ranks
 from ranksight.model.messages.tags import tag_classes
@@ -61,18 +61,18 @@ class _Collected:
         return parts
 
 
-def fit_messages(experiment: Experiment, stated: Stated = NOTHING_STATED, **settings: Any) -> Messages | None:
-    """Model the message table of an experiment by its traced runs; None where it has no traces with ``ranks``.
+def fit_messages(experiment: Experiment, stated: Stated = NOTHING_STATED, **settings: Any) -> Messages:
+    """Model the message table of an experiment by its traced runs, where it has traces with ``ranks``.
 
     `stated`: how volumes go on beyond what was traced. `**settings`: of
     :func:`ranksight.model.fitting.fit_series.fit_series`, for volumes that follow no exact law.
     """
     if "ranks" not in experiment.parameters:
-        return None
+        return NO_MESSAGES
     runs, points = traced(experiment)
     patterns = [pattern for one in observed(runs) for pattern in _patterns(one, runs)]
     if not patterns:
-        return None
+        return NO_MESSAGES
     operations, explanations = [one for one, _ in patterns], [rules for _, rules in patterns]
     counts = {run.place: run.ranks for run in runs}
     grid = _grid(explanations)

@@ -14,7 +14,7 @@ from ranksight.comm.costs.pointtopoint import SENDS
 from ranksight.core.arrays import Array, Ints, Mask, ratio
 from ranksight.core.experiment import Experiment, Run
 from ranksight.model.messages.entry import Entry
-from ranksight.model.messages.order import BY_CHANCE, BY_PLACE, BY_RANK, Order, Place, Sent
+from ranksight.model.messages.order import BY_CHANCE, BY_PLACE, BY_RANK, NO_ORDER, Order, Place, Sent
 from ranksight.model.messages.templates import (
     CallsOfRank,
     Template,
@@ -34,22 +34,22 @@ UNLIKE, FEWEST_ALIKE = 0.2, 4
 """Part of the variance over ranks that two runs may differ in where they compute the same, and ranks that show it."""
 
 
-def fit_order(experiment: Experiment, entries: Sequence[Entry]) -> Order | None:
-    """The order of calls of the traced run with most ranks; None where no events are kept, or no step repeats."""
+def fit_order(experiment: Experiment, entries: Sequence[Entry]) -> Order:
+    """The order of calls of the traced run with most ranks."""
     runs = [run for run in experiment.runs if set(COLUMNS) <= set(experiment.columns(run, "events"))]
     for run in sorted(runs, key=lambda run: -run.configuration.get("ranks", 0)):
         table = experiment.table(run, "events", COLUMNS)
         if table is None or not len(table) or run.configuration.get("ranks", 1) < 2:
             continue
         order = _order(table, run, entries)
-        if order is not None:
+        if order:
             fewer = [one for one in runs if FEWEST_ALIKE <= one.configuration.get("ranks", 1) < order.ranks]
             if fewer:
                 other = max(fewer, key=lambda one: one.configuration["ranks"])
                 table = experiment.table(other, "events", COLUMNS)
                 order = replace(order, pattern=pattern_of(_computed(table, other), order.uneven))
             return order
-    return None
+    return NO_ORDER
 
 
 def _computed(table: pd.DataFrame | None, run: Run) -> Array:
@@ -79,7 +79,7 @@ def pattern_of(fewer: Array, more: Array) -> str:
     return best if left[best] < UNLIKE * whole else BY_CHANCE
 
 
-def _order(table: pd.DataFrame, run: Run, entries: Sequence[Entry]) -> Order | None:
+def _order(table: pd.DataFrame, run: Run, entries: Sequence[Entry]) -> Order:
     ranks = int(run.configuration["ranks"])
     rows = table.sort_values("rank", kind="stable").reset_index(drop=True)
     rows = rows[(rows["rank"] >= 0) & (rows["rank"] < ranks)].reset_index(drop=True)
@@ -94,13 +94,13 @@ def _order(table: pd.DataFrame, run: Run, entries: Sequence[Entry]) -> Order | N
     for rank, at in rows.groupby("rank").indices.items():
         each[int(str(rank))] = _of_rank(rows.iloc[at], codes[at], (is_call & moving)[at], collective)
     if len(each) < ranks:
-        return None
+        return NO_ORDER
     templates = find_templates(each, ranks)
-    if templates is None:
-        return None
+    if not templates:
+        return NO_ORDER
     merged = merged_places(templates, collective)
-    if merged is None:
-        return None
+    if not merged[0]:
+        return NO_ORDER
     places, position = merged
     kind_of = {rank: kind_of_rank(rank, ranks, templates) for rank in each}
     steps = templates["all"].steps

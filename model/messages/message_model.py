@@ -13,10 +13,11 @@ from ranksight.core.arrays import Array
 from ranksight.core.errors import InputError
 from ranksight.core.records import dataclass
 from ranksight.model.messages.entry import Entry
-from ranksight.model.messages.order import Order
+from ranksight.model.messages.order import NO_ORDER, Order
 from ranksight.model.messages.table import MessageTable, Row, rows_of
 from ranksight.model.messages.volumes import Volumes
 from ranksight.model.plaindata import Stored
+from ranksight.model.structure.coefficients import Coefficients
 from ranksight.model.structure.functions import extended
 from ranksight.model.structure.stated import BETWEEN, NOTHING_STATED, Stated
 from ranksight.model.uncertainty import forecast
@@ -38,7 +39,10 @@ class Messages(Stored):
     measured: tuple[int, ...]  # numbers of ranks that were traced
     trained: Array  # (m, 2): smallest and largest value traced of each parameter
     stated: Stated = NOTHING_STATED  # how volumes go on beyond these, as the user knows it
-    order: Order | None = None  # of the calls of a step, where an event trace shows it
+    order: Order = NO_ORDER  # of the calls of a step, where an event trace shows it
+
+    def __bool__(self) -> bool:
+        return bool(self.entries)
 
     @cached_property
     def replays(self) -> dict[object, Any]:
@@ -146,6 +150,11 @@ class Messages(Stored):
             and all(entry.of_volumes(len(self.volumes.laws)) for entry in self.entries)
             and (not self.stated.texts or self.stated.parameters == self.parameters)
         )
+
+
+_NOTHING = Coefficients(np.zeros(0))
+NO_MESSAGES = Messages((), Volumes((), (), _NOTHING, _NOTHING), (), (), np.zeros((0, 2)))
+"""Where no traces have the ranks that messages go to."""
 
 
 def _none(volumes: forecast.Forecast, i: int) -> bool:

@@ -69,6 +69,9 @@ class Order(Stored):
         with reading("an order of calls"):
             return super().from_dict(content)
 
+    def __bool__(self) -> bool:
+        return bool(self.places)
+
     def members(self, kind: str, ranks: int) -> Mask:
         """Which of `ranks` ranks have a template, (P,)."""
         rank = np.arange(ranks)
@@ -84,3 +87,7 @@ class Order(Stored):
         inside = all(0 <= one.send < n and 0 <= one.receive < n and one.lag >= 0 for one in self.sent)
         inside &= self.pattern in PATTERNS
         return inside and self.steps >= 1 and self.ranks >= 1 and all(place.of in KINDS for place in self.places)
+
+
+NO_ORDER = Order((), (), 1, 1, np.ones(1), 0.0)
+"""Where no event trace shows it, or no step repeats."""

@@ -74,10 +74,9 @@ def schedule(messages: Messages, table: MessageTable, computing: Array) -> Sched
         raise InsufficientError(
             f"no message of {table.ranks:,} ranks is known: {reason}", "trace more numbers of ranks"
         )
-    order = messages.order
-    if order is None:
+    if not messages.order:
         return _assumed(table, computing)
-    return _Builder(messages, order, table, computing).schedule()
+    return _Builder(messages, messages.order, table, computing).schedule()
 
 
 class _Builder:
@@ -310,21 +309,21 @@ def _repeated(rows: list[Row], ranks: int) -> tuple[Call, Channel | None, float]
     return Call("send", first.kernel, first.operation), channel, float(np.median(links.count[distinct]))
 
 
-def drawn(order: Order | None, ranks: int) -> bool:
+def drawn(order: Order, ranks: int) -> bool:
     """Whether what each of `ranks` ranks computes is drawn by chance."""
-    if order is None or len(order.uneven) == ranks or order.pattern == BY_PLACE:
+    if len(order.uneven) == ranks or order.pattern == BY_PLACE:
         return False
     return bool(np.std(order.uneven) >= EVEN)
 
 
-def dealt_out(order: Order | None, ranks: int, mean: float, draw: int = 0) -> Array:
+def dealt_out(order: Order, ranks: int, mean: float, draw: int = 0) -> Array:
     """Seconds that each rank computes, (P,), where their mean is `mean`: spread as the ranks of the traced run were.
 
     On as many ranks the pattern is that of the run. On others it is stretched where what ranks compute goes with their
     place; else they draw from its quantiles, but for ranks of the run where each computes as much on any number.
     `draw`: which of the draws.
     """
-    if order is None or np.std(order.uneven) < EVEN:
+    if np.std(order.uneven) < EVEN:
         return np.full(ranks, mean)
     if len(order.uneven) == ranks:
         return np.asarray(mean * order.uneven)

@@ -41,9 +41,9 @@ class Template:
         return self.tokens[self.begin : self.begin + self.length]
 
 
-def repeating_block(tokens: Ints) -> Template | None:
-    """The block whose repetitions cover most of a sequence, the shortest of such."""
-    best: Template | None = None
+def repeating_block(tokens: Ints) -> Template:
+    """The block whose repetitions cover most of a sequence, the shortest of such; of no steps where none does."""
+    best = none = Template(tokens, 0, 0, 0)
     for length in range(1, min(LONGEST, len(tokens) // 2) + 1):
         same = np.concatenate([[False], tokens[length:] == tokens[:-length], [False]])
         edges = np.flatnonzero(np.diff(same.astype(np.int8)))
@@ -52,17 +52,17 @@ def repeating_block(tokens: Ints) -> Template | None:
             continue
         longest = int(np.argmax(ends - begins))
         steps = int(ends[longest] - begins[longest]) // length + 1
-        if steps > 1 and (best is None or steps * length > 1.02 * best.steps * best.length):
+        if steps > 1 and steps * length > 1.02 * best.steps * best.length:
             best = Template(tokens, int(begins[longest]), length, steps)
-    return best if best is not None and best.steps * best.length >= COVERED * len(tokens) else None
+    return best if best.steps * best.length >= COVERED * len(tokens) else none
 
 
-def find_templates(each: Mapping[int, CallsOfRank], ranks: int) -> dict[str, Template] | None:
-    """Templates by kind of ranks; None where ranks follow no few orders."""
+def find_templates(each: Mapping[int, CallsOfRank], ranks: int) -> dict[str, Template]:
+    """Templates by kind of ranks; none where ranks follow no few orders."""
     longest = max(each, key=lambda rank: len(each[rank].tokens))
     plain = repeating_block(each[longest].tokens)
-    if plain is None:
-        return None
+    if not plain.steps:
+        return {}
     odd = [rank for rank, one in each.items() if not _is_subsequence(each[longest].tokens, one.tokens)]
     if not odd:
         return {"all": plain}
@@ -82,10 +82,9 @@ def find_templates(each: Mapping[int, CallsOfRank], ranks: int) -> dict[str, Tem
         for kind in kinds:
             ranks_of_kind = {"first": [0], "last": [ranks - 1], "even": who}[kind]
             blocks[kind] = repeating_block(each[max(ranks_of_kind, key=lambda rank: len(each[rank].tokens))].tokens)
-        known = {kind: one for kind, one in blocks.items() if one is not None}
-        if len(known) == len(blocks) and len({one.steps for one in known.values()}) == 1:
-            return known
-    return None
+        if all(one.steps for one in blocks.values()) and len({one.steps for one in blocks.values()}) == 1:
+            return blocks
+    return {}
 
 
 def _is_subsequence(whole: Ints, part: Ints) -> bool:
@@ -104,18 +103,18 @@ def kind_of_rank(rank: int, ranks: int, templates: Mapping[str, Template]) -> st
 
 def merged_places(
     templates: Mapping[str, Template], collective: Mask
-) -> tuple[list[tuple[str, int]], dict[tuple[str, int], int]] | None:
-    """All templates in one list of (kind, place in its block), with one place for each collective; None where they have
-    different collectives."""
+) -> tuple[list[tuple[str, int]], dict[tuple[str, int], int]]:
+    """All templates in one list of (kind, place in its block), with one place for each collective; empty where they
+    have different collectives."""
     parts = {}
     for kind, one in templates.items():
         ends = np.flatnonzero(collective[one.block])
         parts[kind] = (one.block[ends].tolist(), np.split(np.arange(len(one.block)), ends + 1))
     first = parts["all"][0]
-    if any(tokens != first for tokens, _ in parts.values()):
-        return None
     places: list[tuple[str, int]] = []
     position: dict[tuple[str, int], int] = {}
+    if any(tokens != first for tokens, _ in parts.values()):
+        return places, position
     for n in range(len(first) + 1):
         shared = [(kind, int(segments[n][-1])) for kind, (_, segments) in parts.items() if n < len(first)]
         for kind, (_, segments) in parts.items():

@@ -42,7 +42,7 @@ def memory_slots(name: str) -> bool:
     return re.sub(r"[^a-z]", "", name.casefold()).endswith(("memorybound", "membound"))
 
 
-def with_stalls(series: Series, line: float | None = None) -> Series:
+def with_stalls(series: Series, line: float = LINE) -> Series:
     """The series with ``stall_cycles``, and ``loads_mem`` where no level was counted, of kernels with top-down slots.
 
     `line`: bytes of a line.
@@ -65,8 +65,8 @@ def with_stalls(series: Series, line: float | None = None) -> Series:
         if (kernel, "bytes_mem_read") in rows and not any((kernel, level) in rows for level in LEVELS):
             kernels.append(kernel)
             metrics.append("loads_mem")
-            values.append(series.values[rows[kernel, "bytes_mem_read"]][None] / (line or LINE))
-            worth.append(known[rows[kernel, "bytes_mem_read"]][None] / (line or LINE))
+            values.append(series.values[rows[kernel, "bytes_mem_read"]][None] / line)
+            worth.append(known[rows[kernel, "bytes_mem_read"]][None] / line)
             provenance["loads_mem"] = "derived from bytes_mem_read"
     if len(kernels) == len(series):
         return series

@@ -48,6 +48,9 @@ class Machine(Row):
     frequency: float
     latencies: tuple[float, ...]
 
+    def __bool__(self) -> bool:
+        return bool(self.latencies)
+
     def at(self, frequency: float) -> Machine:
         """The same machine at another clock: caches go with it, memory does not."""
         *caches, memory = self.latencies
@@ -60,6 +63,10 @@ class Machine(Row):
         caches = [float(cache.latency) for cache in platform.caches][:3]
         memory = float(platform.memory.latency) * frequency
         return cls(str(platform.name), frequency, (*caches, *[memory] * (3 - len(caches)), memory))
+
+
+NO_MACHINE = Machine("", 1.0, ())
+"""Where no platform is known; times in cycles of one a second."""
 
 
 @dataclass(frozen=True)
@@ -86,6 +93,9 @@ class Resources(Stored):
     def __post_init__(self) -> None:
         if not len(self.spread):
             object.__setattr__(self, "spread", np.zeros(len(self.kernels)))
+
+    def __bool__(self) -> bool:
+        return bool(self.kernels)
 
     @property
     def counted(self) -> Mask:
@@ -181,6 +191,10 @@ class Resources(Stored):
             and all(column.shape == (kernels,) and bool(np.isfinite(column).all()) for column in columns)
             and len(self.evidence) == kernels
         )
+
+
+NO_RESOURCES = Resources(NO_MACHINE, (), np.zeros(0), np.zeros(0), np.zeros(0), np.zeros((0, 2)), None, ())
+"""Of a program without such kernels."""
 
 
 @dataclass(frozen=True)

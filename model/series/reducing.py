@@ -14,7 +14,7 @@ from ranksight.core.experiment import Experiment, Run
 from ranksight.core.metrics import Reduction, metric
 from ranksight.core.records import dataclass
 from ranksight.model.series.computation import THREADS
-from ranksight.model.series.over_ranks import SENT, added, by_thread, reduced, reduction_of, traced
+from ranksight.model.series.reduction import SENT, added, by_thread, median, reduced, reduction_of, traced
 from ranksight.model.series.sampling import with_sampling
 
 
@@ -305,3 +305,21 @@ def per_core(experiment: Experiment, series: Series, how: Mapping[str, Reduction
     over = np.stack([divided.get(name, nothing) for name in series.metrics])
     scale = np.where(over, 1 / np.maximum(series.points[:, column], 1.0), 1.0)[..., None]
     return replace(series, values=series.values * scale, worth=series.worth * scale)
+
+
+def located(series: Series) -> tuple[Array, Array]:
+    """Medians over repetitions (s, n), and their relative standard errors, pooled over the configurations."""
+    values = series.values
+    count = np.isfinite(values).sum(axis=2)
+    middle = median(values, axis=2)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        squares = (values / middle[..., None] - 1) ** 2
+    freedom = np.maximum(count - 1, 0).sum(axis=1)
+    pooled = np.where(freedom > 0, np.nansum(np.where(np.isfinite(squares), squares, 0.0), axis=(1, 2)), 0.0)
+    variance = (pooled / np.maximum(freedom, 1))[:, None] / np.maximum(count, 1)
+    # A median of three and more scatters as a mean of two thirds of them.
+    variance = np.where(count > 2, variance * np.pi / 2, variance)
+    samples = series.samples
+    with np.errstate(divide="ignore", invalid="ignore"):
+        drawn = np.where(samples > 0, 1 / samples, 1.0)
+    return middle, np.sqrt(variance + np.where(np.isfinite(samples), drawn, 0.0))

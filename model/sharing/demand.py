@@ -34,16 +34,16 @@ LIGHT = 0.25
 class Demand:
     """The counters of the traffic through the outermost cache that cores share, or through memory behind it."""
 
-    name: str  # of the cache, or :data:`MEMORY`
-    cache: Cache | None  # the outermost shared cache whose bandwidth is known
-    line: float  # bytes of a line
-    memory: float  # bandwidth in B/s of a core of a full domain of memory
+    name: str = MEMORY  # of the cache, or :data:`MEMORY`
+    cache: Cache | None = None  # the outermost shared cache whose bandwidth is known
+    line: float = 0.0  # bytes of a line; 0 where memory's bytes are taken alone
+    memory: float = np.inf  # bandwidth in B/s of a core of a full domain of memory
 
     @classmethod
-    def on(cls, platform: Platform) -> Demand | None:
-        """On the outermost shared cache of a platform; None where that has no bandwidth of it."""
+    def on(cls, platform: Platform) -> Demand:
+        """On the outermost shared cache of a platform, otherwise on its memory."""
         demand = cls.on_memory(platform)
-        return None if demand.cache is None else replace(demand, name=demand.cache.name)
+        return replace(demand, name=demand.cache.name) if demand.cache else demand
 
     @classmethod
     def on_memory(cls, platform: Platform) -> Demand:
@@ -56,8 +56,17 @@ class Demand:
     @property
     def metrics(self) -> tuple[str, ...]:
         """All that is read."""
-        level = "" if self.cache is None else self.cache.level
-        return (*((f"bytes_l{level}", f"loads_l{level}") if level else ()), LOADS, *BYTES)
+        of_cache = (f"bytes_l{self.cache.level}", f"loads_l{self.cache.level}") if self.cache else ()
+        return (*of_cache, *((LOADS,) if self.line else ()), *BYTES)
+
+    def moved(self, of: Callable[[str, str], Array], kernel: str) -> tuple[Array, Array]:
+        """Bytes of a rank that were read and written (n,); all of them, and NaN, where lines are counted."""
+        if self.line:
+            return self.traffic(of, kernel), np.full(len(of(kernel, LOADS)), np.nan)
+        read, written, both = (of(kernel, name) for name in BYTES)
+        if np.isfinite(read).any() and np.isfinite(written).any():
+            return read, written
+        return both, np.full(len(both), np.nan)
 
     def traffic(self, of: Callable[[str, str], Array], kernel: str) -> Array:
         """Bytes of a rank through the resource (n,): as they were counted, else those of the loads that it served.
@@ -82,6 +91,9 @@ class Demand:
             )
         chosen = memory >= LIGHT and memory > cached if self.name == MEMORY else cached >= max(LIGHT, memory)
         return (beyond if self.name == MEMORY else through) if chosen else np.full(len(through), np.nan)
+
+
+BYTES_OF_MEMORY = Demand()
 
 
 def shared_cache(platform: Platform) -> Cache | None:

@@ -19,7 +19,7 @@ from ranksight.model.series.computation import PROGRAM
 from ranksight.model.series.domains import NOT_DESCRIBED, Domains, needs
 from ranksight.model.series.reducing import Series
 from ranksight.model.sharing.beyond import Beyond
-from ranksight.model.sharing.demand import MEMORY, Demand
+from ranksight.model.sharing.demand import BYTES_OF_MEMORY, Demand
 from ranksight.model.sharing.needs import Known, Learned, learn, times
 from ranksight.model.sharing.readings import FEWEST, Counted, Readings, read_counts
 from ranksight.model.sharing.seen import Seen, by_share
@@ -38,7 +38,7 @@ def fit_sharing(
     experiment: Experiment | Readings,
     domains: Domains,
     units: WholeUnits = NO_UNITS,
-    demand: Demand | None = None,
+    demand: Demand = BYTES_OF_MEMORY,
     over_ranks: Reduction | Mapping[str, Reduction] | None = None,
     **settings: Any,
 ) -> Sharing | None:
@@ -73,14 +73,14 @@ def fit_sharing(
 
 
 def _learned(
-    counted: Counted, domains: Domains, units: WholeUnits, demand: Demand | None, settings: Mapping[str, Any]
+    counted: Counted, domains: Domains, units: WholeUnits, demand: Demand, settings: Mapping[str, Any]
 ) -> Sharing:
     """What kernels that were counted need; for the parameters see :func:`fit_sharing`."""
     if not counted.traffic:
         domains = replace(domains, core=NOT_DESCRIBED.core, domain=NOT_DESCRIBED.domain)
     reads, writes, work = counted.reads, counted.writes, counted.work
     work = np.where(counted.countless[:, None], reads + np.nan_to_num(writes), work)
-    if demand is None:
+    if not demand.line:
         _check(domains, counted.kernels, counted.time, reads, np.nan_to_num(writes), counted.active)
     effects = occupancy(reads, writes, work, counted.ranks, counted.active, domains.cores)
     without = reads / factor(effects.effect, counted.active, domains.cores)
@@ -102,7 +102,6 @@ def _learned(
     beyond = None if same_active else _beyond(counted, domains, law, off, departure, learned.scatter)
     # From here on a domain's seconds are bytes without a platform: its bandwidth goes into the second number.
     mode[:, 1] += np.log(reached)
-    name = MEMORY if demand is None else demand.name
     return Sharing(
         measured=domains,
         domains=domains,
@@ -121,9 +120,9 @@ def _learned(
         departure=departure,
         varied=varied,
         same_active=same_active,
-        evidence=_evidence(counted, name, domains, learned.count),
+        evidence=_evidence(counted, demand.name, domains, learned.count),
         beyond=beyond,
-        resource=name,
+        resource=demand.name,
         seen=seen,
     )
 
@@ -145,7 +144,7 @@ def _varied(counted: Counted) -> tuple[int, ...]:
 
 
 def _known(
-    counted: Counted, domains: Domains, work: Array, reads: Array, writes: Array, demand: Demand | None
+    counted: Counted, domains: Domains, work: Array, reads: Array, writes: Array, demand: Demand
 ) -> tuple[Known, Array, Array]:
     """What the four numbers are learned from, the largest rate (K,) that was reached where no platform gives one, and
     the part (K,) of the traffic's time that a rank alone takes."""
@@ -163,7 +162,7 @@ def _known(
     # What the traffic adds to a rank's time shows only where it varies relative to the work.
     shown = ~(counted.countless | counted.same_active)
     part = np.where(shown, np.clip(np.nan_to_num(room, nan=1.0, posinf=1.0), 0.0, 1.0), 0.0)
-    spread = priors.BANDWIDTH["platform" if limited else "none"] if demand is None else priors.BANDWIDTH["loads"]
+    spread = priors.BANDWIDTH["loads" if demand.line else "platform" if limited else "none"]
     known = Known(_early(counted), work, part[:, None] * transfer, domain, counted.active, spread)
     return known, reached, part
 

@@ -90,7 +90,7 @@ class Counted:
 def read_counts(
     readings: Readings,
     domains: Domains,
-    demand: Demand | None,
+    demand: Demand,
     how: str,
     over_ranks: Reduction | Mapping[str, Reduction] | None = None,
 ) -> Counted | None:
@@ -101,8 +101,8 @@ def read_counts(
     """
     experiment = readings.experiment
     present = experiment.metrics()
-    traffic = BYTES if demand is None else demand.metrics
-    counted = demand is not None or bool(set(BYTES) & set(present))
+    traffic = demand.metrics
+    counted = bool(demand.line) or bool(set(BYTES) & set(present))
     if not _showing(experiment, demand, traffic, counted):
         return None
     wanted = tuple(name for name in ("time", "cycles", "instructions", *traffic) if name in present)
@@ -125,8 +125,7 @@ def read_counts(
     def work(kernel: str) -> tuple[Array, Array, Array]:
         """Work, bytes read and bytes written."""
         if counted:
-            moved = _traffic(of, kernel) if demand is None else (demand.traffic(of, kernel), nothing)
-            return of(kernel, "instructions"), *moved
+            return of(kernel, "instructions"), *demand.moved(of, kernel)
         columns = _work(of, kernel, series.parameters, ranks, domains)
         return columns, columns, nothing
 
@@ -149,13 +148,13 @@ def read_counts(
     return Counted(series, tuple(columns), ranks, active, time, cycles, done, reads, writes, *measured, guessed)
 
 
-def _showing(experiment: Experiment, demand: Demand | None, traffic: tuple[str, ...], counted: bool) -> bool:
+def _showing(experiment: Experiment, demand: Demand, traffic: tuple[str, ...], counted: bool) -> bool:
     """Whether an experiment may show how kernels share what `traffic` loads."""
     present = experiment.metrics()
     if "ranks" not in experiment.parameters or "time" not in present:
         return False
     if counted:
-        return not _simulated(experiment, traffic) or (demand is not None and demand.name == MEMORY)
+        return not _simulated(experiment, traffic) or (demand.line > 0 and demand.name == MEMORY)
     return not set(LEVELS) & set(present)  # what memory served is known better than by the work
 
 
@@ -193,14 +192,6 @@ def _guessed(of: Any, kernel: str, ranks: Array, domains: Domains) -> bool:
     if np.isfinite(of(kernel, "instructions")).any() or _begins(of(kernel, "time"), ranks):
         return False
     return bool((ranks <= domains.active(ranks)).all() and ranks.min() > EARLY * domains.cores)
-
-
-def _traffic(of: Any, kernel: str) -> tuple[Array, Array]:
-    """Bytes read and written, or all bytes and nothing where they were not counted separately."""
-    reads, writes = of(kernel, "bytes_mem_read"), of(kernel, "bytes_mem_written")
-    if np.isfinite(reads).any() and np.isfinite(writes).any():
-        return reads, writes
-    return of(kernel, "bytes_mem"), np.full(len(reads), np.nan)
 
 
 def _least(readings: Readings, series: Series, program: str, how: str) -> Array:

@@ -77,15 +77,12 @@ class Sharing(Stored):
     domains then."""
     seen: Seen | None = None  # the traffic that was counted; None where none was
 
-    def forecast(self, points: Array, share: Array | None = None) -> Shared:
+    def forecast(self, points: Array, share: Array) -> Shared:
         """Time of every kernel at `points` (k, m) and what it is made of.
 
-        `share` (k, m): where counts are asked, if not at `points`: with the ranks that would all have as much as the
-        fullest.
+        `share` (k, m): where counts are asked: with the ranks that would all have as much as the fullest.
         """
-        points, counted = (
-            in_cores(np.atleast_2d(each), self._parameters) for each in (points, points if share is None else share)
-        )
+        points, counted = (in_cores(np.atleast_2d(each), self._parameters) for each in (points, share))
         ranks = points[:, self._column]
         active = self.domains.active(ranks)
         counts, known = self._counts(counted, active)

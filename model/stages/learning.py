@@ -16,7 +16,7 @@ from ranksight.comm.waiting import shares_cores
 from ranksight.core import special
 from ranksight.core.arrays import Array
 from ranksight.core.experiment import WHOLE
-from ranksight.core.log import log
+from ranksight.core.log import heard, log
 from ranksight.core.mpi import communicates
 from ranksight.core.records import dataclass
 from ranksight.core.run import INCLUSIVE
@@ -32,7 +32,7 @@ from ranksight.model.laws.law import BANDWIDTH, FUNCTION
 from ranksight.model.laws.weighing import MOST_INSIDE, by_misfit, inside_weights
 from ranksight.model.predicting import Learned, Remarks
 from ranksight.model.resource.clock import clocked
-from ranksight.model.resource.equation import Machine
+from ranksight.model.resource.equation import NO_MACHINE, Machine
 from ranksight.model.series.computation import cores
 from ranksight.model.series.domains import NOT_DESCRIBED
 from ranksight.model.series.reducing import Series
@@ -104,8 +104,7 @@ def _stated(statement: Statement, measured: Measured) -> Stated:
     stated = Stated.read(statement.volumes, series.parameters, series.points)
     if not stated.texts:
         return stated
-    messages = message_series(experiment) if "ranks" in experiment.parameters else None
-    sent = series if messages is None else messages
+    sent = ("ranks" in experiment.parameters and message_series(experiment)) or series
     rows = np.array([name == BYTES for name in sent.metrics], dtype=bool)
     names = [kernel for kernel, yes in zip(sent.kernels, rows.tolist(), strict=True) if yes]
     stated.check(names, sent.points, reduce(sent.values[rows], "median", axis=2))
@@ -129,14 +128,14 @@ def _staircase(statement: Statement, measured: Measured) -> Staircase:
 class Clocked:
     """The machine that was measured, at the clock of the runs."""
 
-    machine: Machine | None  # None where no platform is known
+    machine: Machine
     note: str
 
 
 def clock_machine(statement: Statement, measured: Measured) -> Clocked:
     """Take the clock of the runs for the machine's; InputError where it cannot have had it."""
-    if statement.platform is None:
-        return Clocked(None, "")
+    if not statement.platform:
+        return Clocked(NO_MACHINE, "")
     return Clocked(*clocked(Machine.of(statement.platform), measured.experiment))
 
 
@@ -157,7 +156,8 @@ def learn_equation(statement: Statement, measured: Measured, growth: Growth, clo
     )
     nested = measured.inclusive and (WHOLE, "time") in growth.functions.rows
     application = replace(application, clock_spread=measured.clock.spread, nested=nested)
-    log("the program's time: %s", in_words(application))
+    if heard():
+        log("the program's time: %s", in_words(application))
     return application
 
 
@@ -183,7 +183,7 @@ def effective(application: Application) -> Application:
 def scale_samples(measured: Measured, growth: Growth, application: Application) -> Application:
     """Scale sampled times to the exact processor time."""
     resources = application.resources
-    if resources is None:
+    if not resources:
         return application
     scale, run_to_run = _scale(measured, growth, application)
     return application.with_laws(resources=replace(resources, scale=scale, run_to_run=run_to_run))
@@ -236,7 +236,7 @@ def weigh_domain(growth: Growth, application: Application) -> Application:
     Held-out runs of the domain say little of it: both go on there, and part on further domains.
     """
     sharing, counted = application.sharing, application.counted
-    if sharing is None or counted is None or not counted.where.alone:
+    if sharing is None or not counted.where.alone:
         return application
     timed = timed_alone(growth.functions)
     at = np.flatnonzero([kernel in timed for kernel in sharing.kernels])
@@ -251,7 +251,7 @@ def weigh_domain(growth: Growth, application: Application) -> Application:
 
 def price_messages(statement: Statement, measured: Measured, growth: Growth, application: Application) -> Application:
     """Learn BF_comm, where messages were traced."""
-    if application.communication is None:
+    if not application.communication:
         return application
     from ranksight.model.stages.pricing import priced
 

@@ -14,14 +14,13 @@ from ranksight.core.experiment import Experiment
 from ranksight.core.log import log
 from ranksight.core.metrics import Reduction, metric
 from ranksight.core.records import dataclass
-from ranksight.model.application.others import overlap, sometimes
 from ranksight.model.application.waiting import parted, unworked
-from ranksight.model.application.whole import without_sums
-from ranksight.model.energy.stored import Energy, fit_energy, unmetered
+from ranksight.model.application.whole import overlap, sometimes, without_sums
+from ranksight.model.energy.stored import NO_ENERGY, Energy, fit_energy, unmetered
 from ranksight.model.fitting.iterations import check
 from ranksight.model.questions import whole_ranks
 from ranksight.model.resource.clock import Clock, Timed
-from ranksight.model.resource.counters import contradictions, with_stalls
+from ranksight.model.resource.counters import LINE, contradictions, with_stalls
 from ranksight.model.resource.sampled_times import Sampled, settle, with_unsampled
 from ranksight.model.search.offer import Offer
 from ranksight.model.series.beginnings import with_beginnings
@@ -103,10 +102,10 @@ def domains_of(
     cores_per_domain : int or None
         Cores of a domain where the platform's is another or none is named; the measured curve gives the bandwidth.
     """
-    if cores_per_domain is not None and (platform is None or platform.layout.cores_per_domain != cores_per_domain):
-        most = ranks_per_node if platform is None or ranks_per_node is not None else platform.cores
+    if cores_per_domain is not None and (not platform or platform.layout.cores_per_domain != cores_per_domain):
+        most = ranks_per_node or (platform.cores if platform else None)
         return Domains.inferred(cores_per_domain, placement, most)
-    return NOT_DESCRIBED if platform is None else Domains.of(platform, placement, ranks_per_node)
+    return Domains.of(platform, placement, ranks_per_node) if platform else NOT_DESCRIBED
 
 
 def assumed_platform(experiment: Experiment) -> Platform | None:
@@ -123,7 +122,7 @@ class Measured:
     over_ranks: Mapping[str, Reduction]  # how each metric was reduced over ranks
     selection: Selection  # kernels that are one
     clock: Clock  # what made times of cycles
-    energy: Energy | None  # laws of power, where energy was metered and times were measured
+    energy: Energy  # laws of power, where energy was metered and times were measured
     inclusive: bool  # whether times of kernels hold those of others
     turnover: str
     notes: tuple[str, ...]
@@ -153,7 +152,7 @@ def measure(statement: Statement) -> Measured:
     how = means_of_samples(seen, statement.over_ranks)
     sampled, uneven = _series(seen, statement, how)
     energy = _energy(experiment, sampled.series, statement)
-    if energy is not None:
+    if energy is not NO_ENERGY:
         sampled = replace(sampled, series=unmetered(sampled.series))
     series = sampled.series
     units = "" if statement.units else indivisible(seen)
@@ -173,19 +172,19 @@ def _series(
     whole_ranks(series.parameters, series.points, "a run had {} ranks", remedy)
     check(statement.search.get("iterations"), series.parameters, series.points)
     settled = with_unsampled(settle(experiment, series))
-    settled = replace(settled, series=with_stalls(settled.series, None if platform is None else float(platform.line)))
+    settled = replace(settled, series=with_stalls(settled.series, float(platform.line) if platform else LINE))
     series, uneven = without_uneven(settled.series)
     settled = replace(settled, series=series)
     how_timed, machine = "sampled" if settled.samples else "measured", "an unknown platform"
-    where = machine if platform is None else f"platform {platform.name}"
+    where = f"platform {platform.name}" if platform else machine
     log("%d series of %d configurations; times are %s, on %s", len(series), len(series.points), how_timed, where)
     return settled, uneven
 
 
-def _energy(experiment: Experiment, series: Series, statement: Statement) -> Energy | None:
+def _energy(experiment: Experiment, series: Series, statement: Statement) -> Energy:
     """The laws of power, where energy was metered and the program's time is modelled."""
     if "time" not in series.metrics:
-        return None
+        return NO_ENERGY
     domains = statement.domains
     placement, ranks = domains.placement, domains.ranks_per_node if domains else None
     return fit_energy(experiment, statement.platform, placement, ranks)

@@ -49,7 +49,7 @@ def priced(
     the communication already. `application`: has messages. `draft`: what predicts with it as it is.
     """
     sent, runs = application.communication, list(timing.measured(measured.experiment))
-    if sent is None or not runs:
+    if not runs:
         return application
     parts = draft.breakdown(points := timing.configurations(runs)).parts
     kernels = [np.nan_to_num(parts[name]) for name in parts if name not in ("communication", "others")]

@@ -62,7 +62,7 @@ def test_command_lines_have_options_that_exist(document: Path, tmp_path: Path) -
         project.write_text(shown[1])
     for line in _typed(document):
         words = shlex.split(re.split(r" (?:\|\||&&|\||;) ", line)[0], comments=True)[1:]
-        parser, module = verb_parser(words[0]), importlib.import_module(_module(words[0]))
+        parser, module = verb_parser(words[0]), _module(words[0])
         words[1:] = completed(words[0], words[1:], parser, project)
         parse = getattr(module, "parse", None)
         try:

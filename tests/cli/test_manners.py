@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from ranksight.cli._parser import SHORT
 from ranksight.cli._values import values
 from ranksight.cli.main import VERBS, main, verb_parser
+from ranksight.cli.options import SHORT
 from ranksight.core.errors import meant, nearest
 from ranksight.model.fitted_model import Model
 
@@ -147,6 +147,15 @@ def test_help_takes_the_width_of_the_terminal(verb: str, columns: int, monkeypat
     for block in text[1:]:
         for line in block.splitlines():
             assert len(line) <= columns or line in examples or " " not in line.partition("{")[0].strip()
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_help_lists_what_the_parser_takes(verb: str) -> None:
+    parser = verb_parser(verb)
+    entries = [line.split("  ")[1] for line in parser.format_help().splitlines() if line.startswith("  -")]
+    taken = [action.option_strings for action in parser._actions if action.option_strings]
+    shown = [[word.rstrip(",") for word in entry.split() if word.startswith("-")] for entry in entries]
+    assert sorted(taken) == sorted(shown)
 
 
 def test_fit_brings_its_own_model_up_to_date(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -89,7 +89,6 @@ def test_bytes_are_moved_once_however_long_a_run_takes(model: Model, tmp_path: P
     at, doubt = np.array([[36.0]]), np.array([0.2])
     parts_of_time = []
     for each in (model, moving):
-        assert each.energy is not None
         found = parts(each.energy, each, at, predicted=(np.array([58.0]), doubt))["package"]
         parts_of_time.append(float((found.of_energy**2 - found.of_power**2)[0] / doubt[0] ** 2))
     assert parts_of_time[0] == pytest.approx(1, abs=0.05)
@@ -146,7 +145,6 @@ def test_a_package_without_a_rank_is_named(model: Model) -> None:
 def test_a_package_without_a_rank_costs_its_idle_power(model: Model) -> None:
     """Half of what a package takes awake, where none was seen halted; in the job's energy, not in that of packages with
     ranks."""
-    assert model.energy is not None
     for ranks, empty in ((18, 1), (36, 1), (72, 0), (80, 1)):
         at, times = np.array([[float(ranks)]]), np.array([seconds(ranks)])
         answers = model.predict_at(at, metrics=["energy", "energy_package"], times=times).answers
@@ -157,7 +155,6 @@ def test_a_package_without_a_rank_costs_its_idle_power(model: Model) -> None:
 
 
 def test_a_known_time_replaces_the_predicted_one(model: Model) -> None:
-    assert model.energy is not None
     at, longer = np.array([[72.0]]), np.array([1.5 * seconds(72)])
     predicted, given = (parts(model.energy, model, at, times)["package"] for times in (None, longer))
     assert given.joules[0] / 1.5 == pytest.approx((2 * IDLE + CORE * 72) * seconds(72), rel=0.02)
@@ -177,7 +174,6 @@ def test_waiting_for_the_start_grows_with_the_nodes(tmp_path: Path) -> None:
         table["energy_package"] += opened * SLEEPING * halted
         tables[72 * nodes] = table
     model = fit(experiment(tmp_path, tables), platform=ICE_LAKE)
-    assert model.energy is not None
     profile = model.energy.profile
     assert profile is not None
     assert profile.starting == pytest.approx([0, 20, 40, 60], abs=1e-6)
@@ -257,7 +253,6 @@ def test_a_spoiled_run_changes_nothing_and_is_named(tmp_path: Path, spoil: Spoil
     tables = {ranks: counters(ranks) for ranks in TRAINED}
     model = fit(experiment(tmp_path, {**tables, 4: spoil(tables[4])}), platform=ICE_LAKE)
     assert one(model, "power_package", ranks=72)[0] == pytest.approx(2 * IDLE + CORE * 72, rel=0.03)
-    assert model.energy is not None
     notes = " ".join(model.energy.notes)
     assert said in notes
     assert bool(notes) == bool(said)
@@ -277,7 +272,6 @@ def spoiled(folder: Path, change: Callable[[int, float], float], name: str = "e"
         table.loc[0, "energy_package"] = change(ranks, table.loc[0, "energy_package"])
         tables[ranks] = table
     model = fit(experiment(folder, tables, name), platform=ICE_LAKE)
-    assert model.energy is not None
     return model, " ".join(model.energy.notes)
 
 
@@ -342,7 +336,6 @@ def test_a_run_without_a_power_is_left_out(tmp_path: Path) -> None:
     tables = {n: counters(n) for n in TRAINED}
     tables[4].loc[0, "energy_package"] = 1.0
     model = fit(experiment(tmp_path, tables), platform=ICE_LAKE)
-    assert model.energy is not None
     assert any("is no power between" in note for note in model.energy.notes)
     assert one(model, "power_package", ranks=72)[0] == pytest.approx(2 * IDLE + CORE * 72, rel=0.03)
 
@@ -352,7 +345,6 @@ def test_a_meter_that_all_ranks_read_counts_once(tmp_path: Path) -> None:
     tables = {n: counters(n).assign(energy_package=(IDLE + CORE * n) * seconds(n)) for n in TRAINED}
     model = fit(experiment(tmp_path, tables), platform=ICE_LAKE)
     assert one(model, "power_package", ranks=72)[0] == pytest.approx(2 * IDLE + CORE * 72, rel=0.03)
-    assert model.energy is not None
     assert any("taken once" in note for note in model.energy.notes)
 
 
@@ -411,7 +403,6 @@ def test_a_node_from_one_domain(tmp_path: Path, shared: Path, program: str) -> N
         if n <= 18:
             found.add(Run({"ranks": float(n)}), reading.counters, tables=reading.tables)
     model = fit(found, metrics=["time", "cycles", "frequency", "instructions", "bytes_mem"], platform=ICE_LAKE)
-    assert model.energy is not None
     truth = readings[72].counters
     assert truth is not None
     at, times = np.array([[72.0]]), np.array([truth["time"].max()])
@@ -424,7 +415,6 @@ def test_scattered_ranks_wake_all_packages(tmp_path: Path) -> None:
     platform = load(ICE_LAKE)
     assert isinstance(platform, Platform)
     model = fit(experiment(tmp_path, {n: counters(n) for n in TRAINED}), platform=platform)
-    assert model.energy is not None
     at = np.array([[1.0], [2.0], [16.0], [72.0]])
     spread = model.placed("scattered").energy
     assert spread is not None

@@ -143,7 +143,7 @@ def test_runs_inside_one_node_leave_what_further_ones_add_open(most: float, beyo
     )
     domains: Any = SimpleNamespace(nodes=lambda ranks: np.maximum(ranks / 4, 1.0))
     points = np.array([[4.0], [32.0]])
-    said = Others(times, 0.1, jobs=0.2, domains=domains).at(points, np.full(2, 7.0), points[:, 0])
+    said = Others(0.1, times, jobs=0.2, domains=domains).at(points, np.full(2, 7.0), points[:, 0])
     further = LATE_SLOPE * np.log([1.0, 8.0]) * beyond
     assert np.log(said.upper[0]) / TAIL == pytest.approx(np.hypot(0.2, further))
 

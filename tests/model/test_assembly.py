@@ -72,7 +72,7 @@ def test_loads_by_level_are_not_claimed_where_a_cache_may_be_outgrown(model: Mod
 
 def test_the_equation_closes_and_predicts(model: Model, platform: Platform, made_up: ModuleType) -> None:
     resources = model.equation.resources
-    assert resources is not None
+    assert resources
     assert set(resources.kernels) == {"stencil", "pack"}
     latency = [cache.latency for cache in platform.caches]
     i = made_up.stencil(24)
@@ -83,7 +83,7 @@ def test_the_equation_closes_and_predicts(model: Model, platform: Platform, made
 
 def test_messages_and_their_time(model: Model, experiment: Experiment, platform: Platform, made_up: ModuleType) -> None:
     communication = model.equation.communication
-    assert communication is not None
+    assert communication
     assert set(communication.names) == {"pack: Isend", "solve: Allreduce"}
     said = communication.functions.predict(np.array([[32, 24.0]]))
     rows = communication.functions.rows
@@ -206,8 +206,8 @@ def test_prediction_beside_runs(model: Model, tmp_path: Path, platform: Platform
 
 def test_without_a_platform_times_are_functions_alone(experiment: Experiment) -> None:
     model = assemble(experiment)[0]
-    assert model.equation.resources is None
-    assert model.equation.communication is not None
+    assert not model.equation.resources
+    assert model.equation.communication
     assert model.breakdown(np.array([[8, 12.0]])).parts["execution"][0] == 0
 
 

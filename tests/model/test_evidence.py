@@ -73,7 +73,7 @@ MACHINE_FILE = "icelake-8360y"
 
 def test_closure_at_every_measured_point(tmp_path):
     model = fit(write(tmp_path / "e", EVIDENCE["full counters"][0]), platform=MACHINE_FILE)
-    assert model.equation.resources is None
+    assert not model.equation.resources
     broken = model.breakdown(np.array([[float(p)] for p in RANKS]))
     assert broken.terms.cpi.value[0] == pytest.approx(CPI, rel=1e-3)
     assert broken.terms.blocking.value[0] == pytest.approx(BLOCKING, rel=1e-2)

@@ -9,7 +9,7 @@ import pytest
 
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE
-from ranksight.model.application.others import overlap, sometimes
+from ranksight.model.application.whole import overlap, sometimes
 from ranksight.model.series.reducing import Series
 
 NAN = np.nan

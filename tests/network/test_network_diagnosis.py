@@ -27,6 +27,7 @@ from ranksight.model.application.replayed import replayed_seconds
 from ranksight.model.fit import assemble
 from ranksight.model.messages.fit_messages import fit_messages
 from ranksight.model.messages.message_model import Messages
+from ranksight.model.messages.order import NO_ORDER
 from ranksight.model.messages.schedule import dealt_out, schedule
 from ranksight.model.messages.table import MessageTable, Row, typical_row
 from ranksight.model.messages.times import priced_on
@@ -114,8 +115,8 @@ def traced(path: Path, pattern, ranks=(4, 8), work=lambda rank, ranks: WORK, wai
 
 def at(made: Experiment, ranks: int):
     messages = fit_messages(made)
-    assert messages is not None
-    assert messages.order is not None
+    assert messages
+    assert messages.order
     table = messages.predict(np.array([float(ranks)]))
     return messages.order, schedule(messages, table, dealt_out(messages.order, ranks, STEPS * WORK))
 
@@ -170,8 +171,8 @@ def test_a_halo_with_a_sum_keeps_its_order_and_its_steps(tmp_path):
 )
 def test_imbalance_goes_with_the_rank_or_its_place_or_neither(tmp_path, work, pattern):
     messages = fit_messages(traced(tmp_path / "e", halo, (8, 16), work))
-    assert messages is not None
-    assert messages.order is not None
+    assert messages
+    assert messages.order
     assert messages.order.pattern == pattern
     shares = dealt_out(messages.order, 64, 1.0)
     true = np.array([work(rank, 64) for rank in range(64)])
@@ -195,8 +196,8 @@ def test_without_an_event_trace_the_order_is_assumed(tmp_path):
             tables=tables,
         )
     messages = fit_messages(plain)
-    assert messages is not None
-    assert messages.order is None
+    assert messages
+    assert not messages.order
     found = schedule(messages, messages.predict(np.array([16.0])), np.full(16, STEPS * WORK))
     assert found.assumed
     assert replay(found.program, FLAT).time > STEPS * WORK
@@ -217,7 +218,7 @@ def test_where_the_order_is_assumed_every_operation_is_called_as_often_as_predic
         ring("halo", 8, 50, 1000.0),
         typical_row("dots", "Allreduce", 8, 100, 800.0).of_ranks(8),
     )
-    untraced = SimpleNamespace(order=None)
+    untraced = SimpleNamespace(order=NO_ORDER)
     found = schedule(untraced, MessageTable({"ranks": 8.0}, 8, rows), np.full(8, STEPS * WORK))
     made = found.program
     times = made.steps * found.times

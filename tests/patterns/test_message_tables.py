@@ -70,7 +70,7 @@ def check(
 def test_weak_scaling_of_a_halo(experiment_of: Write) -> None:
     experiment = experiment_of(HALO, (4, 8, 12, 27), (8, 16))
     messages = fit_messages(experiment)
-    assert messages is not None
+    assert messages
     for ranks in (2, 64, 100):
         for size in (8, 16):
             check(messages, (ranks, size), HALO, lambda i, p, n: 8 * n * n)
@@ -78,7 +78,7 @@ def test_weak_scaling_of_a_halo(experiment_of: Write) -> None:
 
 def test_strong_scaling_follows_the_faces_of_the_blocks(experiment_of: Write) -> None:
     messages = fit_messages(experiment_of(HALO, (8, 12, 16, 27), (144,), face))
-    assert messages is not None
+    assert messages
     for ranks in (64, 96):
         check(messages, (ranks, 144), HALO, face)
 
@@ -86,7 +86,7 @@ def test_strong_scaling_follows_the_faces_of_the_blocks(experiment_of: Write) ->
 def test_a_ring_and_a_growing_size(experiment_of: Write) -> None:
     rules = (Shift(1), Shift(-1))
     messages = fit_messages(experiment_of(rules, (3, 5, 8, 16), (8,), lambda i, p, n: 720720 / p if i else 64))
-    assert messages is not None
+    assert messages
     check(messages, (30, 8), rules, lambda i, p, n: 720720 / p if i else 64)
 
 
@@ -101,14 +101,14 @@ def test_rounds_that_double(experiment_of: Write, monkeypatch: pytest.MonkeyPatc
 
     rounds = tuple(Round(k) for k in range(7))
     messages = fit_messages(experiment_of(rounds[:5], (4, 9, 16, 32), (8,), lambda k, p, n: 24 * 2**k))
-    assert messages is not None
+    assert messages
     assert [len(e.explanations[0].rules) for e in messages.entries if e.kind == "links"] == [1]
     check(messages, (64, 8), rounds[:6], lambda k, p, n: 24 * 2**k)
 
 
 def test_classes_of_ranks(experiment_of: Write) -> None:
     messages = fit_messages(experiment_of(HALO, (4, 8, 12, 27)))
-    assert messages is not None
+    assert messages
     table = messages.predict(np.array([64.0, 8.0])).by_class()
     sends = table[table["operation"] == "Isend"].set_index("class")
     assert sends["class_ranks"].to_dict() == {"corner": 8, "edge": 24, "face": 24, "interior": 8}
@@ -123,7 +123,7 @@ def test_classes_of_ranks(experiment_of: Write) -> None:
 
 def test_what_the_runs_do_not_show_is_refused(experiment_of: Write) -> None:
     messages = fit_messages(experiment_of(HALO, (1, 2, 4, 8)))
-    assert messages is not None
+    assert messages
     rows = messages.predict(np.array([64.0, 8.0])).by_class().set_index("operation")
     assert (rows.loc["Isend", "status"] == "insufficient").all()
     assert "trace" in rows.loc["Isend", "reason"].iloc[0]
@@ -148,7 +148,7 @@ def test_an_operation_that_some_runs_lack_is_unknown(experiment_of: Write, tmp_p
             assert peers is not None
             joined.add(run, source.table(run, "counters"), rows, tables={"peers": peers})
     messages = fit_messages(joined)
-    assert messages is not None
+    assert messages
     rows = messages.predict(np.array([64.0, 8.0])).by_class().set_index("operation")
     assert "12 ranks" in rows.loc["Allreduce", "reason"]
     assert (rows.loc["Isend", "status"] == "ok").all()
@@ -232,7 +232,7 @@ def test_faces_are_reported_by_the_way_the_message_goes(experiment_of: Write) ->
         return float(8 * n * n / dims_create(p, 2)[::-1][1 - i // 2])
 
     messages = fit_messages(experiment_of(flat, (2, 4, 8, 16), (144,), side))
-    assert messages is not None
+    assert messages
     for asked in (32, 64):
         check(messages, (asked, 144), flat, side)
 

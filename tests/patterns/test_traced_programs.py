@@ -47,7 +47,7 @@ def traced(name: str, collector: str, ranks: str, folder: Path) -> Experiment:
 @pytest.mark.parametrize(("name", "collector"), [("patterns", "pmpi"), ("phases", "pmpi-events")])
 def test_the_predicted_table_is_that_of_the_trace(name: str, collector: str, tmp_path: Path) -> None:
     messages = fit_messages(traced(name, collector, "4,9,16,25", tmp_path))
-    assert messages is not None
+    assert messages
     experiment = traced(name, collector, "36", tmp_path)
     (run,) = experiment.runs
     table = messages.predict(np.array([36.0]))
@@ -158,7 +158,7 @@ def test_steps_of_trees_are_predicted_from_all_numbers_of_ranks_up_to_eight(tmp_
     model = fit(traced("trees", "pmpi", "1,2,3,4,5,6,7,8", tmp_path))
     held = message_series(traced("trees", "pmpi", "12,16,24", tmp_path))
     communication = model.equation.communication
-    assert communication is not None
+    assert communication
     assert held is not None
     said = communication.functions.predict(held.points).value
     for at, key in enumerate(zip(held.kernels, held.metrics, strict=True)):

@@ -41,9 +41,9 @@ def law(tmp_path_factory: pytest.TempPathFactory) -> shared.Sharing:
 
 def test_growth_inside_a_domain_goes_on_in_part(law: shared.Sharing, monkeypatch: pytest.MonkeyPatch) -> None:
     points, true = np.array([[36.0], [54.0], [72.0]]), np.array([time(p, 0.08) for p in (36, 54, 72)])
-    said, lower, upper = law.forecast(points).time.interval(0.9)
+    said, lower, upper = law.forecast(points, points).time.interval(0.9)
     monkeypatch.setattr(shared, "GROWTH_KEPT", 1.0)
-    whole = law.forecast(points).time.interval(0.9)[0]
+    whole = law.forecast(points, points).time.interval(0.9)[0]
     error, all_of_it = (np.abs(value[0] / true - 1) for value in (said, whole))
     assert (error < 0.6 * all_of_it).all()
     assert ((lower[0] <= true) & (true <= upper[0])).all()
@@ -52,15 +52,15 @@ def test_growth_inside_a_domain_goes_on_in_part(law: shared.Sharing, monkeypatch
 
 def test_bytes_grow_on_in_part(law: shared.Sharing, monkeypatch: pytest.MonkeyPatch) -> None:
     points = np.array([[18.0], [72.0]])
-    said = law.forecast(points).reads[0] * points[:, 0]
+    said = law.forecast(points, points).reads[0] * points[:, 0]
     monkeypatch.setattr(shared, "GROWTH_KEPT", 1.0)
-    whole = law.forecast(points).reads[0] * points[:, 0]
+    whole = law.forecast(points, points).reads[0] * points[:, 0]
     assert said[0] == whole[0]
     assert np.log(said[1] / said[0]) == pytest.approx(np.log(whole[1] / whole[0]) / 2, abs=1e-9)
 
 
 def test_measured_domains_are_left_alone(law: shared.Sharing, monkeypatch: pytest.MonkeyPatch) -> None:
     points = np.array([[4.0], [12.0], [18.0]])
-    said = law.forecast(points).time.centre
+    said = law.forecast(points, points).time.centre
     monkeypatch.setattr(shared, "GROWTH_KEPT", 0.0)
-    np.testing.assert_array_equal(law.forecast(points).time.centre, said)
+    np.testing.assert_array_equal(law.forecast(points, points).time.centre, said)

@@ -245,7 +245,7 @@ MISSING: dict[str, dict[str, Any]] = {
 
 def test_what_goes_on_to_memory_is_memorys() -> None:
     demand = Demand.on(_machine())
-    assert demand is not None
+    assert demand.cache
     memory = Demand.on_memory(_machine())
     assert memory.memory == pytest.approx(92.45e9 / 18)
     counts = {"time": [1.0, 2.0], "bytes_l3": [6e9, 8e9], "loads_l3": [1e7, 1e7], "bytes_mem": [3e9, 3e9]}

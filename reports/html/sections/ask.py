@@ -178,7 +178,7 @@ def _tied(context: Context, grid: Grid) -> list[list[Any]]:
 def assumed(context: Context) -> list[str]:
     """The network that messages are priced on, and how collectives are done on it, in sentences."""
     network, found = context.model.equation.network, context.sweep.diagnosis
-    if not network or found is None or context.model.equation.communication is None:
+    if not network or found is None or not context.model.equation.communication:
         return []
     levels = {"intra": "within a node", "inter": "between nodes"}
     described = [

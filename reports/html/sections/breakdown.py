@@ -66,14 +66,14 @@ def build(context: Context) -> dict[str, Any] | None:
 def _notes(context: Context, total: Any) -> list[str]:
     sweep, equation = context.sweep, context.model.equation
     notes = []
-    if equation.resources is None and equation.counted is None:
+    if not equation.resources and not equation.counted:
         notes.append(
             "Execution and memory are separated where instructions, loads by cache level and time were measured and "
             "a platform was given to the fit. Here they were not, so all of it counts as kernels without counters."
         )
-    if equation.communication is not None and not equation.communication.priced(equation.network):
+    if equation.communication and not equation.communication.priced(equation.network):
         notes.append("Messages were traced but no network was described, so their time is missing here.")
-    elif equation.communication is None:
+    elif not equation.communication:
         notes.append("No messages were traced: time in MPI is part of the kernels that call it, where it was measured.")
     whole = float(sweep.total.value[0, -1])
     if whole > 0 and abs(total[-1] / whole - 1) > APART:

@@ -63,7 +63,7 @@ def _libraries() -> list[tuple[str, str]]:
 
 def _resources(context: Context) -> dict[str, Any] | None:
     resources = context.model.equation.resources
-    if resources is None:
+    if not resources:
         return None
     return {
         "count": len(resources.kernels),

@@ -21,7 +21,7 @@ def build(context: Context) -> dict[str, Any] | None:
         return {"name": name, "rows": rows, "estimates": sum(bool(row["estimate"]) for row in rows), "described": True}
     rows = []
     name = ""
-    if equation.resources is not None:
+    if equation.resources:
         machine = equation.resources.machine
         name = machine.name
         rows.append(_row("clock under load", format_si(machine.frequency, "Hz")))

@@ -1,0 +1,85 @@
+"""Write all results of a model into one HTML file that needs no network.
+
+  ranksight report heat.model.json --experiment heat.exp -o heat.html
+  ranksight report heat.model.json --experiment heat.exp --experiment larger.exp --ranks 4096 --size 256
+  ranksight report heat.model.json -o heat.html --pdf heat.pdf
+
+The page has fields and sliders for other rank counts and sizes. Its front shows in a sentence what the model predicts
+at the target, which rank count is worth its core-hours, what limits scaling and how far the prediction can be trusted.
+Tabs hold the parts of the time, all kernels, communication, platform, what is not predicted, and the evidence.
+--PARAMETER VALUE sets the target: without it, the farthest of 1 to 16 times the most ranks measured that the data
+support, with the next one beyond it shown as insufficient, and the largest measured value of the others. The experiment
+that the model was made of adds its measured points where it is next to the model; configurations of others, that the
+model was not fitted to, are held against it. Exit code 4
+when nothing is predicted at the target.
+"""
+
+from ranksight.cli.options import of_ranks
+
+USAGE = "ranksight report MODEL [-o FILE] [--experiment FOLDER] [--PARAMETER VALUE] [options]"
+OPTIONS = {
+    "model": {"type": "path", "metavar": "MODEL", "help": "model: file of 'ranksight fit'"},
+    "--output": {
+        "short": "-o",
+        "type": "path",
+        "metavar": "FILE",
+        "help": "file of the report (default: MODEL with .html)",
+    },
+    "--pdf": {
+        "type": "path",
+        "metavar": "FILE",
+        "help": "print the page into this file too, by an installed Chromium",
+    },
+    "--experiment": {
+        "action": "append",
+        "type": "path",
+        "default": [],
+        "metavar": "FOLDER",
+        "help": (
+            "measured runs to show, fitted to or not; may be repeated (default: those of the model, next to its file)"
+        ),
+    },
+    "--expectations": {
+        "type": "path",
+        "metavar": "FILE",
+        "help": "compare the first experiment with these expectations, as 'check' does",
+    },
+    "--on": {"metavar": "PLATFORM", "help": "report for this machine, by name or file, in place of that of the runs"},
+    "--instructions": {
+        "type": "float",
+        "metavar": "RATIO",
+        "help": "instructions that the program needs on the machine of --on over those of the runs (default: 1)",
+    },
+    **of_ranks.OPTIONS,
+    "--platform": {"metavar": "NAME", "help": "machine to describe, by name or file; the model keeps that of 'fit'"},
+    "--along": {"metavar": "PARAMETER", "help": "parameter to draw over (default: ranks, if they varied)"},
+    "--title": {"help": "title of the page"},
+    "--author": {"default": "", "help": "author, shown on the front page"},
+    "--efficiency": {
+        "type": "float",
+        "default": 0.7,
+        "metavar": "E",
+        "help": "least efficiency of the recommended rank count (default: 0.7)",
+    },
+    "--price": {
+        "repeat": "values",
+        "metavar": "PRICE",
+        "help": (
+            "price of machine time or electricity: '0.02 EUR/core-hour', '1.5 EUR/node-hour', '0.3 EUR/kWh' "
+            "(default: cost is not shown)"
+        ),
+    },
+    "--level": {
+        "type": "probability",
+        "default": 0.9,
+        "metavar": "P",
+        "help": "probability of the intervals (default: 0.9)",
+    },
+    "--format": {
+        "choices": ("table", "json", "csv"),
+        "default": "table",
+        "help": "format of the summary (default: table)",
+    },
+    "--force": {"action": "store_true", "help": "replace an existing output file"},
+    "--quiet": {"action": "store_true", "help": "print only errors"},
+}
