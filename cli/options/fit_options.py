@@ -123,9 +123,11 @@ OPTIONS = {
     },
     "--scaling": {
         "group": "what the program depends on",
-        "choices": ["strong", "weak"],
-        "help": "whether more ranks divide one problem (strong) or have as much work each (weak) "
-        "(default: by the times and counts measured)",
+        "choices": ("strong", "weak"),
+        "help": (
+            "whether more ranks divide one problem (strong) or have as much work each (weak) (default: by times and "
+            "counts)"
+        ),
     },
     "--iterations": {
         "group": "what the program depends on",

@@ -33,7 +33,7 @@ _MEASURED = re.compile(
     r"[\[(](?:[num\u00b5\u03bc]?s|secs?|seconds?|mins?|minutes?|h|hrs?|hours?|%)[\])]$", re.IGNORECASE
 )
 """End of the name of a column of times or shares, which is no parameter."""
-_BRACKET = re.compile(r"\s*[\[(][^\[\]()]*[\])]$")
+_BRACKET = re.compile(r"[\[(][^\[\]()]*[\])]$")
 _SIGNS = re.compile(r"[^a-z0-9]")
 
 

@@ -226,7 +226,9 @@ class Energy(Stored):
 
     def remark(self, points: Array, parameters: Sequence[str]) -> str:
         """The note on packages that a job holds and no rank is on, or on places that are not known."""
-        if self.laws and (self.most_places(points, parameters) > 1).any():
+        if not self.laws:
+            return ""
+        if (self.most_places(points, parameters) > 1).any():
             return (
                 "Without --platform all ranks are taken to share one package and node, as up to "
                 f"{in_full(self.largest)} cores in the runs did; the intervals allow for nodes of no more cores"

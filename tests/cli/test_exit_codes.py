@@ -42,7 +42,7 @@ BAD_INPUT = {
 }
 CODES = [
     (0, "fit {good} -o {new}"),
-    (4, "fit {one} -o {new}"),
+    (0, "fit {one} -o {new}"),
     (0, "predict {good_model} --ranks 32"),
     (0, "predict {part_model} --ranks 32"),
     (4, "predict {one_model} --ranks 64"),
