@@ -14,7 +14,7 @@ from ranksight.counters.readers.csv_table import COUNTS, Columns
 
 MOST = 12
 """Columns that a command names one by one."""
-_COORDINATE = re.compile(r"\s*(\d{1,12}(?:\.\d{1,6})?)\s*([\[(][^\[\]()]{1,12}[\])])?\s*")
+_COORDINATE = re.compile(r"(\d{1,12}(?:\.\d{1,6})?)(?:\s*([\[(][^\[\]()]{1,12}[\])]))?")
 _UNIT = re.compile(r"[\[(][^\[\]()]{1,12}[\])]\s*$")
 
 
@@ -28,7 +28,7 @@ def side_by_side(path: Path, columns: Columns, cells: Mapping[str, Sequence[str]
     listed = [name for name in cells if name and "," not in name]
     numbers = [name for name in listed if not parse_numbers(list(cells[name]), decimal)[1]]
     texts = [name for name in listed if name not in numbers and len(set(cells[name])) > 1]
-    molten = [name for name in numbers if _COORDINATE.fullmatch(name)]
+    molten = [name for name in numbers if _COORDINATE.fullmatch(name.strip())]
     others = [name for name in numbers if name not in molten and len(set(cells[name])) > 1]
     kernel = columns.kernel or next(iter(texts), None)
     if len(molten) > 1:

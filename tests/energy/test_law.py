@@ -130,9 +130,9 @@ def test_power_of_other_sizes_is_not_that_measured(tmp_path: Path) -> None:
 
 
 def test_energy_needs_a_time_that_is_predicted(model: Model) -> None:
-    """All runs are on one node: on the next, the time is withheld, and the energy with it, but not the power."""
-    status = {name: model.predict(ranks=144, metrics=name).answers.ok.all() for name in ("time", "energy", "power")}
-    assert status == {"time": False, "energy": False, "power": True}
+    """Where the time is not predicted, neither is the energy: hundreds of nodes after runs on one."""
+    status = {name: model.predict(ranks=72 * 500, metrics=name).answers.ok.all() for name in ("time", "energy")}
+    assert status == {"time": False, "energy": False}
     at = np.array([[144.0]])
     assert model.predict_at(at, metrics=["energy"], times=np.array([seconds(144)])).answers.ok.all()
 
