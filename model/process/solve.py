@@ -24,7 +24,9 @@ import numpy as np
 from ranksight.core import special
 from ranksight.core.arrays import Array, Index, Mask
 from ranksight.core.records import dataclass
+from ranksight.model.process import elimination
 from ranksight.model.process.covariance import smooth
+from ranksight.model.process.elimination import column_of, in_cache, inverses, log_determinants, mirrored, swept
 
 ROUNDING = 1e-8
 """Variance of a logarithm, 1, that printed numbers of few digits have."""
@@ -101,8 +103,6 @@ class Data:
         return np.where(self.absent, 0.0, 1 + self.logs - self.centre)
 
 
-LARGE = 32
-"""Rows from which on a call of LAPACK a matrix is faster than steps over all matrices."""
 OFTEN = 8
 """Rows from which on matrices that are the same are looked for: that takes longer than to invert smaller ones."""
 
@@ -117,7 +117,7 @@ def inverse(data: Data, scales: Array) -> tuple[Array, Array]:
     if count >= OFTEN:
         # Many hypotheses of a series have the same covariance.
         rows, place = np.unique(rows, axis=0, return_inverse=True)
-    inverted, log_determinant = _inverted(_covariances(data.u, rows[:, :count], rows[:, count:]))
+    inverted, log_determinant = inverses(_covariances(data.u, rows[:, :count], rows[:, count:]), ROUNDING)
     if count >= OFTEN:
         inverted, log_determinant = inverted[place], log_determinant[place]
     return inverted.reshape(*shape, count, count), log_determinant.reshape(shape)
@@ -131,22 +131,6 @@ def _covariances(u: Array, variance: Array, scales: Array) -> Array:
     return np.asarray(total)
 
 
-def _inverted(total: Array) -> tuple[Array, Array]:
-    """Inverses (k, n, n) and logarithms of the determinants (k,) of covariances (n, n, k), which are overwritten."""
-    count = len(total)
-    if count >= LARGE:
-        each = np.ascontiguousarray(np.moveaxis(total, 2, 0))
-        return np.asarray(np.linalg.inv(each), dtype=np.float64), _log_determinant(each)
-    parts = [swept(total[:, :, part], count, ROUNDING) for part in in_cache(total)]
-    mirrored(total)
-    return np.negative(np.moveaxis(total, 2, 0), order="C"), np.concatenate(parts or [np.empty(0)])
-
-
-def _log_determinant(total: Array) -> Array:
-    """Logarithms of the determinants (k,) of positive definite matrices (k, n, n)."""
-    return np.asarray(2 * np.log(np.einsum("knn->kn", np.linalg.cholesky(total))).sum(axis=1))
-
-
 def weighed(data: Data, scales: Array, each: Array) -> tuple[Array, Array]:
     """Columns `each` (s, t, n) times the inverse of the covariance of the values, (s, t, c, n), and the logarithm of
     its determinant (s, c), for `scales` (c, 4)."""
@@ -157,7 +141,7 @@ def weighed(data: Data, scales: Array, each: Array) -> tuple[Array, Array]:
     variance = data.variance[:, None] + scales[scattered, -1:] ** 2 + ROUNDING
     turned[:, :, scattered] = each[:, :, None] / variance[:, None]
     log_determinant[:, scattered] = np.log(variance).sum(axis=2)
-    if count < LARGE:
+    if count < elimination.LARGE:
         inverted, log_determinant[:, ~scattered] = inverse(data, scales[None, ~scattered])
         # One product a series, not one a covariance.
         product = each @ np.moveaxis(inverted, 1, 2).reshape(series, count, inverted.shape[1] * count)
@@ -166,7 +150,7 @@ def weighed(data: Data, scales: Array, each: Array) -> tuple[Array, Array]:
         shared = np.moveaxis(_covariances(data.u, np.zeros((1, count)), scales[~scattered]), 2, 0)
         for row, noise in enumerate(data.variance):
             total = shared + np.diag(noise)
-            log_determinant[row, ~scattered] = _log_determinant(total)
+            log_determinant[row, ~scattered] = log_determinants(total)
             turned[row][:, ~scattered] = np.moveaxis(np.linalg.solve(total, each[row].T), 2, 0)
     return turned, log_determinant
 
@@ -218,56 +202,12 @@ def _truncated(joint: Array, moments: bool) -> Array:
         if first == count:
             break
         ratio = np.exp(-0.5 * z**2) / (ROOT_TWO_PI * mass)
-        column = _column(joint, at)[first:count] / -deviation
+        column = column_of(joint, at)[first:count] / -deviation
         joint[count, first:count] += column * ratio
         ratio *= ratio + z
         for row, factor in enumerate(column):
             joint[first + row, first : first + row + 1] += ratio * factor * column[: row + 1]
     return score
-
-
-def _column(joint: Array, at: int) -> Array:
-    """A column (m, ...) of symmetric matrices whose lower triangle is in `joint` (m, m, ...)."""
-    return np.concatenate([joint[at, :at], joint[at:, at]])
-
-
-def mirrored(joint: Array) -> None:
-    """Fill the upper triangle of symmetric matrices (m, m, ...)."""
-    for at in range(len(joint)):
-        joint[:at, at] = joint[at, :at]
-
-
-TOGETHER = 4096
-"""Matrices at once: those of few rows stay in a core's cache, and a step takes longer than its call."""
-
-
-def in_cache(joint: Array) -> list[slice]:
-    """Parts of :data:`TOGETHER` of matrices (m, m, f)."""
-    return [slice(start, start + TOGETHER) for start in range(0, joint.shape[2], TOGETHER)]
-
-
-def swept(joint: Array, count: int, least: float) -> Array:
-    """Sweep the first `count` pivots of positive definite matrices in place, of which the lower triangles are in
-    `joint` (m, m, f); the logarithm of the product of the pivots (f,), none of them smaller than `least`.
-
-    What was swept then holds minus the inverse; the last row, the solution; the rest, the Schur complement.
-    Elimination without pivoting is stable for positive definite matrices (Higham, *Accuracy and Stability of Numerical
-    Algorithms*, 10.1), and for few rows many times faster than a call a matrix: its steps are operations on whole
-    arrays, entry by entry of all matrices.
-    """
-    log_determinant = np.zeros(joint.shape[2:])
-    for at in range(count):
-        pivot = np.maximum(joint[at, at], least)
-        log_determinant += np.log(pivot)
-        column = _column(joint, at)
-        row = column / pivot
-        for place, factor in enumerate(column):
-            if place != at:
-                joint[place, : place + 1] -= factor * row[: place + 1]
-        joint[at, :at] = row[:at]
-        joint[at:, at] = row[at:]
-        joint[at, at] = -1 / pivot
-    return log_determinant
 
 
 @dataclass(frozen=True)

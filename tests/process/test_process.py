@@ -10,7 +10,7 @@ import pytest
 from ranksight.model.fitting.changes import changepoints
 from ranksight.model.fitting.fit_series import fit_series
 from ranksight.model.fitting.fitted import Fitted
-from ranksight.model.process import covariance, solve
+from ranksight.model.process import covariance, elimination, solve
 from ranksight.model.process.fit_process import data_of, fit_process
 from ranksight.model.process.prevalence import Prevalence, along_one, learned, texts_of, unlearned
 from ranksight.model.search.terms import values
@@ -54,7 +54,7 @@ def test_large_matrices_are_those_of_the_steps_over_all(monkeypatch: pytest.Monk
     each = np.stack([np.ones((3, 9)), times], axis=1)
     found = []
     for large, often in ((100, 100), (5, 5)):
-        monkeypatch.setattr(solve, "LARGE", large)
+        monkeypatch.setattr(elimination, "LARGE", large)
         monkeypatch.setattr(solve, "OFTEN", often)
         found.append([*solve.inverse(data, scales[None]), *solve.weighed(data, scales, each)])
     for steps, lapack in zip(*found, strict=True):
