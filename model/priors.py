@@ -142,7 +142,7 @@ RATE_SMOOTH_SHARE = 0.5
 RATE_NOISE = (0.0, 0.005, 0.03, 0.15)
 """Standard deviations of a rate between configurations beyond its repetitions, 1; 0.03 is the usual scatter of times
 between jobs, 0.15 that of a shared machine."""
-MESSAGES_AHEAD: Mapping[str, float] = {"prices": 0.9, "replay": 0.09}
+MESSAGES_AHEAD: Mapping[str, float] = {"prices": 0.8, "replay": 0.06}
 """Root mean square of the logarithm, 1, of what communication takes on 2 to 32 times the ranks over BF_comm times
 prices, and over replay as runs showed it; to one digit what ``python -m benchmarks network`` finds over all its
 cases."""
