@@ -12,7 +12,7 @@ from ranksight.analysis.diagnosis.causes import VERDICTS, Causes
 from ranksight.analysis.diagnosis.evidence import Evidence
 from ranksight.analysis.diagnosis.verdicts import CHANGED, CHANGES, savings
 from ranksight.core.experiment import WHOLE
-from ranksight.core.units import format_factor, format_si
+from ranksight.core.units import counted, format_factor, format_si
 from ranksight.model.application.rankclasses import CLASSES
 
 COLUMNS = ["kind", "kernel", "saves", "text"]
@@ -154,8 +154,8 @@ def undivided(evidence: Evidence, scaling: pd.DataFrame) -> list[Row]:
             "undivided work",
             str(row["kernel"]),
             float(row["lost"]),
-            f"hardly divided beyond {row['at']:.0f} ranks: {format_factor(1 / row['efficiency'])} times its share "
-            f"of divided work at {evidence.ranks[-1]:.0f}",
+            f"hardly divided beyond {counted(int(row['at']), 'rank')}: {format_factor(1 / row['efficiency'])} times "
+            f"its share of divided work at {evidence.ranks[-1]:.0f}",
         )
         for row in stuck.to_dict("records")
     ]
