@@ -7,7 +7,6 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ranksight.campaign.launching import in_shell
 from ranksight.cli._lines import options, shell_line
 from ranksight.core.errors import InputError, RanksightError
 
@@ -99,6 +98,8 @@ def work_options(experiment: Experiment) -> list[str]:
     words = ["--workdir", min(cases)] if cases else []
     if stated is not None:
         return [*words, *stated]
+    from ranksight.campaign.launching import in_shell
+
     return [*words, "--prepare", in_shell(prepare)] if prepare else words
 
 
@@ -159,6 +160,8 @@ def measure_lines(
     lines = []
     for group in _groups([dict(each) for each in configurations], names):
         values = shell_line(*options({name: sorted(set(group[name])) for name in names}))
+        from ranksight.campaign.launching import in_shell
+
         command = in_shell(template) if template else "COMMAND"
         place = shlex.quote(str(folder)) if folder is not None else "FOLDER"
         reps = f" --reps {repetitions}" if repetitions > 1 else ""

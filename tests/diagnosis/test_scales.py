@@ -111,7 +111,7 @@ def test_work_that_is_not_divided_is_named_by_what_dividing_it_would_save(eviden
     assert [(kind, kernel) for kind, kernel, *_ in found] == [("undivided work", "serial")]
     total = 100 / 1024 + 1 + 1e-3 + 1
     assert found[0][2] == pytest.approx((1 - 1 / 1024) / total)
-    assert "beyond 1 ranks: 1020 times" in found[0][3].replace(",", "")
+    assert "beyond 1 rank: 1020 times" in found[0][3].replace(",", "")
     assert advice.undivided(line, scaling.table(line, kind="weak")) == []
 
 
@@ -237,7 +237,7 @@ def test_what_a_logarithm_would_leave_is_not_saved(evidence: Make) -> None:
 def test_growth_that_costs_nothing_is_no_trouble(evidence: Make) -> None:
     """0 % of the time is not listed among troubles, however many times as long it is."""
     line = evidence({"halo": over(lambda p: 1e-2 * p), "steady": over(lambda p: 1 + 0 * p)}, RANKS)
-    table = scaling.table(line, strong=False)
+    table = scaling.table(line, kind="weak")
     assert [row[1] for row in advice.growing(table, 1024)] == ["halo"]
     assert not advice.growing(table.assign(share=0.004), 1024)
 

@@ -67,7 +67,7 @@ def test_the_bound_is_that_of_the_law_and_not_of_its_table(tmp_path: Path) -> No
     points = np.array(AHEAD, dtype=float)[:, None]
     counted = model.equation.counted
     assert counted is not None
-    times = counted.at(points, model.functions.predict(points), model.functions.rows)
+    times = counted.at(points, model.functions.predict(points), model.functions.rows, points)
     blocking = times.blocking
     assert (blocking.interval(0.9)[2] <= 1 + 1e-12).all()
     # All of the loads' latencies at most, besides the execution.
@@ -81,5 +81,5 @@ def test_what_runs_showed_beyond_one_holds_other_stalls_and_stays(tmp_path: Path
     points = np.array([[16.0], [1024.0]])
     counted = model.equation.counted
     assert counted is not None
-    blocking = counted.at(points, model.functions.predict(points), model.functions.rows).blocking
+    blocking = counted.at(points, model.functions.predict(points), model.functions.rows, points).blocking
     assert np.exp(blocking.centre[0]) == pytest.approx([1.3, 1.3], rel=0.02)

@@ -64,7 +64,7 @@ def measured(path: Path, launch: float = 0.0, **varies: object) -> Model:
 def test_a_diagnosis_takes_loads_from_the_law_that_predicts(tmp_path: Path) -> None:
     model, points = measured(tmp_path), np.array([[384.0]])
     said = model.functions.predict(points)
-    times = model.equation.counted.at(points, said, model.functions.rows)
+    times = model.equation.counted.at(points, said, model.functions.rows, points)
     evidence = gather(model, points)
     for at, kernel in enumerate(model.equation.counted.kernels):
         np.testing.assert_allclose(evidence.loads[:, evidence.kernels.index(kernel), 0], times.loads[at, 0], rtol=1e-9)

@@ -72,9 +72,7 @@ def test_compare_and_report_take_a_placement(
     asked = [model, "--ranks", "72"]
     compared = {}
     for words in ([], ["--placement", "scattered"], ["--ranks-per-node", "36"]):
-        # The runs, inside of one node, show no messages between nodes.
-        code = 4 if "36" in words else 0
-        assert main(["compare", *asked, "--on", "zen4", *words, "--format", "csv"]) == code
+        assert main(["compare", *asked, "--on", "zen4", *words, "--format", "csv"]) == 0
         head, line = capsys.readouterr().out.splitlines()
         compared[words[-1] if words else ""] = dict(zip(head.split(","), line.split(","), strict=False))
     assert float(compared["scattered"]["value"]) < 0.6 * float(compared[""]["value"])

@@ -24,12 +24,12 @@ def next_words(capsys: pytest.CaptureFixture[str]) -> list[str]:
     return words
 
 
-@pytest.mark.parametrize("ranks", ["4", "8", "2,4"])
+@pytest.mark.parametrize("ranks", ["8", "2,4"])
 def test_more_runs_are_planned_for_what_one_configuration_does_not_answer(
     ranks: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     one = made(tmp_path, "one", 100, (4,))
-    assert main(["fit", one, "-o", str(tmp_path / "one.model.json"), "--quiet"]) == 4
+    assert main(["fit", one, "-o", str(tmp_path / "one.model.json"), "--quiet"]) == 0
     capsys.readouterr()
     main(["predict", str(tmp_path / "one.model.json"), "--ranks", ranks])
     words = next_words(capsys)
