@@ -13,6 +13,8 @@ at which costs are reported.
 Exit code 3 when an expectation or a rule is violated, otherwise 4 when the data are insufficient for one of them.
 """
 
+from ranksight.cli.options import of_answers
+
 USAGE = "ranksight check [EXPECTATIONS.toml] EXPERIMENT [--PARAMETER VALUE[,VALUE] ...] [options]"
 OPTIONS = {
     "paths": {"type": "path", "nargs": "+", "metavar": "PATH", "help": "file of expectations, and experiment"},
@@ -25,11 +27,7 @@ OPTIONS = {
     "--upper": {"action": "store_true", "help": "treat expectations as upper bounds: slower growth is accepted"},
     "--junit": {"type": "path", "metavar": "FILE", "help": "write a JUnit XML report for a build server"},
     "--github": {"action": "store_true", "help": "also print violations as annotations of GitHub Actions"},
-    "--format": {
-        "choices": ("table", "json", "csv"),
-        "default": "table",
-        "help": "format of the output (default: table)",
-    },
+    **of_answers.FORMAT,
     "--force": {"action": "store_true", "help": "replace an existing JUnit file"},
     "--quiet": {"action": "store_true", "help": "print only errors; the exit code is the result"},
 }

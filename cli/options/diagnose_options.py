@@ -12,7 +12,7 @@ exit code 4 when every kernel is. JSON holds all tables, csv one of them. Of a m
 each operation sends and which grow faster than log(ranks).
 """
 
-from ranksight.cli.options import of_placing
+from ranksight.cli.options import of_answers, of_placing
 
 USAGE = "ranksight diagnose MODEL [--PARAMETER VALUE[,VALUE] ...] [options]"
 OPTIONS = {
@@ -24,12 +24,7 @@ OPTIONS = {
         "metavar": "N",
         "help": "largest number of rows printed of each table (default: 12)",
     },
-    "--level": {
-        "type": "probability",
-        "default": 0.9,
-        "metavar": "P",
-        "help": "probability of the intervals (default: 0.9)",
-    },
+    **of_answers.LEVEL,
     "--network": {
         "action": "store_true",
         "help": (

@@ -9,6 +9,8 @@ which the data are insufficient is marked; exit code 4 when no configuration is 
 'ranksight predict MODEL --ranks N'.
 """
 
+from ranksight.cli.options import of_answers
+
 USAGE = "ranksight fit EXPERIMENT [options]"
 OPTIONS = {
     "experiment": {
@@ -155,11 +157,7 @@ OPTIONS = {
         "metavar": "ADDRESS",
         "help": "Dask scheduler to use in place of processes, such as tcp://node1:8786",
     },
-    "--format": {
-        "choices": ("table", "json", "csv"),
-        "default": "table",
-        "help": "format of the output (default: table)",
-    },
+    **of_answers.FORMAT,
     "--formulas": {
         "choices": ("latex", "python"),
         "help": "print the functions as LaTeX or as a Python module, in place of the table",

@@ -14,6 +14,8 @@ With --threshold the exit code is 3 when the latest change of a time, or of a me
 that many percent above the level before it.
 """
 
+from ranksight.cli.options import of_answers
+
 USAGE = "ranksight history EXPERIMENT EXPERIMENT [...] [--PARAMETER VALUE ...] [options]"
 OPTIONS = {
     "experiments": {
@@ -64,11 +66,7 @@ OPTIONS = {
         "help": "probability that nothing is marked when nothing changed (default: 0.95)",
     },
     "--platform": {"metavar": "NAME|FILE", "help": "machine of the predictions, for the resource equation"},
-    "--format": {
-        "choices": ("table", "json", "csv"),
-        "default": "table",
-        "help": "format of the output (default: table)",
-    },
+    **of_answers.FORMAT,
     "--force": {"action": "store_true", "help": "replace an existing output file"},
     "--quiet": {"action": "store_true", "help": "print only changes beyond the threshold"},
 }

@@ -9,6 +9,8 @@ of each is tested to be constant. Where it is, a smaller workload, measured by '
 point at many ranks. --instructions prints the table behind it. Exit code 4 where a trace has no phases.
 """
 
+from ranksight.cli.options import of_answers
+
 USAGE = "ranksight phases EXPERIMENT [options]"
 OPTIONS = {
     "experiment": {"type": "path", "metavar": "EXPERIMENT", "help": "folder with runs of the collector pmpi-events"},
@@ -39,16 +41,7 @@ OPTIONS = {
         "help": "machine, by name or file, for latencies and clock (default: generic)",
     },
     "--instructions": {"action": "store_true", "help": "also print the instruction prediction tables"},
-    "--level": {
-        "type": "probability",
-        "default": 0.9,
-        "metavar": "P",
-        "help": "probability of the intervals (default: 0.9)",
-    },
-    "--format": {
-        "choices": ("table", "json", "csv"),
-        "default": "table",
-        "help": "format of the output (default: table)",
-    },
+    **of_answers.LEVEL,
+    **of_answers.FORMAT,
     "--quiet": {"action": "store_true", "help": "print only the answers"},
 }

@@ -21,6 +21,8 @@ outcome would narrow the interval at the target. Given the experiment's folder, 
 Exit code 4 when the target is not predicted and no run is worth its cost.
 """
 
+from ranksight.cli.options import of_answers
+
 USAGE = "ranksight plan EXPERIMENT|MODEL --PARAMETER VALUE[,VALUE] [--PARAMETER-rule RULE] [options]"
 OPTIONS = {
     "model": {
@@ -37,24 +39,8 @@ OPTIONS = {
     },
     "--runs": {"type": "int", "default": 5, "metavar": "N", "help": "largest number of runs (default: 5)"},
     "--reps": {"type": "int", "metavar": "N", "help": "repetitions of each run (default: as measured)"},
-    "--price": {
-        "repeat": "values",
-        "metavar": "PRICE",
-        "help": (
-            "price of machine time or electricity: '0.02 EUR/core-hour', '1.5 EUR/node-hour', '0.3 EUR/kWh' "
-            "(default: cost is not shown)"
-        ),
-    },
-    "--level": {
-        "type": "probability",
-        "default": 0.9,
-        "metavar": "P",
-        "help": "probability of the intervals (default: 0.9)",
-    },
-    "--format": {
-        "choices": ("table", "json", "csv"),
-        "default": "table",
-        "help": "format of the output (default: table)",
-    },
+    **of_answers.PRICE,
+    **of_answers.LEVEL,
+    **of_answers.FORMAT,
     "--quiet": {"action": "store_true", "help": "print only the plan"},
 }

@@ -12,7 +12,7 @@ which the data are insufficient is marked so, with the reason; exit code 4 when 
 (--metric energy, power) are predicted where the runs metered energy.
 """
 
-from ranksight.cli.options import of_placing
+from ranksight.cli.options import of_answers, of_placing
 
 USAGE = "ranksight predict MODEL --PARAMETER VALUE[,VALUE] [--PARAMETER ...] [options]"
 OPTIONS = {
@@ -49,12 +49,7 @@ OPTIONS = {
             "configuration (default: as predicted)"
         ),
     },
-    "--level": {
-        "type": "probability",
-        "default": 0.9,
-        "metavar": "P",
-        "help": "probability of the intervals (default: 0.9)",
-    },
+    **of_answers.LEVEL,
     "--format": {
         "choices": ("table", "json", "csv", "markdown", "latex"),
         "default": "table",

@@ -14,7 +14,7 @@ model was not fitted to, are held against it. Exit code 4
 when nothing is predicted at the target.
 """
 
-from ranksight.cli.options import of_ranks
+from ranksight.cli.options import of_pages, of_ranks
 
 USAGE = "ranksight report MODEL [-o FILE] [--experiment FOLDER] [--PARAMETER VALUE] [options]"
 OPTIONS = {
@@ -30,51 +30,19 @@ OPTIONS = {
         "metavar": "FILE",
         "help": "print the page into this file too, by an installed Chromium",
     },
-    "--experiment": {
-        "action": "append",
-        "type": "path",
-        "default": [],
-        "metavar": "FOLDER",
-        "help": (
-            "measured runs to show, fitted to or not; may be repeated (default: those of the model, next to its file)"
-        ),
-    },
+    **of_pages.EXPERIMENT,
     "--expectations": {
         "type": "path",
         "metavar": "FILE",
         "help": "compare the first experiment with these expectations, as 'check' does",
     },
     "--on": {"metavar": "PLATFORM", "help": "report for this machine, by name or file, in place of that of the runs"},
-    "--instructions": {
-        "type": "float",
-        "metavar": "RATIO",
-        "help": "instructions that the program needs on the machine of --on over those of the runs (default: 1)",
-    },
+    **of_pages.INSTRUCTIONS,
     **of_ranks.OPTIONS,
-    "--platform": {"metavar": "NAME", "help": "machine to describe, by name or file; the model keeps that of 'fit'"},
-    "--along": {"metavar": "PARAMETER", "help": "parameter to draw over (default: ranks, if they varied)"},
-    "--title": {"help": "title of the page"},
+    **of_pages.PLATFORM,
+    **of_pages.DRAWN,
     "--author": {"default": "", "help": "author, shown on the front page"},
-    "--efficiency": {
-        "type": "float",
-        "default": 0.7,
-        "metavar": "E",
-        "help": "least efficiency of the recommended rank count (default: 0.7)",
-    },
-    "--price": {
-        "repeat": "values",
-        "metavar": "PRICE",
-        "help": (
-            "price of machine time or electricity: '0.02 EUR/core-hour', '1.5 EUR/node-hour', '0.3 EUR/kWh' "
-            "(default: cost is not shown)"
-        ),
-    },
-    "--level": {
-        "type": "probability",
-        "default": 0.9,
-        "metavar": "P",
-        "help": "probability of the intervals (default: 0.9)",
-    },
+    **of_pages.RECOMMENDED,
     "--format": {
         "choices": ("table", "json", "csv"),
         "default": "table",

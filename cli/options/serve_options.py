@@ -8,7 +8,7 @@ address; nothing listens on the network. From a cluster, forward the port: ssh -
 ends it.
 """
 
-from ranksight.cli.options import of_ranks
+from ranksight.cli.options import of_pages, of_ranks
 
 USAGE = "ranksight serve MODEL [--experiment FOLDER] [--PARAMETER VALUE] [--port N] [options]"
 OPTIONS = {
@@ -19,44 +19,12 @@ OPTIONS = {
         "metavar": "N",
         "help": "port of this machine to listen on (default: any free one)",
     },
-    "--experiment": {
-        "action": "append",
-        "type": "path",
-        "default": [],
-        "metavar": "FOLDER",
-        "help": (
-            "measured runs to show, fitted to or not; may be repeated (default: those of the model, next to its file)"
-        ),
-    },
-    "--platform": {"metavar": "NAME", "help": "machine to describe, by name or file; the model keeps that of 'fit'"},
+    **of_pages.EXPERIMENT,
+    **of_pages.PLATFORM,
     "--on": {"metavar": "PLATFORM", "help": "answer for this machine, by name or file, in place of that of the runs"},
-    "--instructions": {
-        "type": "float",
-        "metavar": "RATIO",
-        "help": "instructions that the program needs on the machine of --on over those of the runs (default: 1)",
-    },
+    **of_pages.INSTRUCTIONS,
     **of_ranks.OPTIONS,
-    "--along": {"metavar": "PARAMETER", "help": "parameter to draw over (default: ranks, if they varied)"},
-    "--title": {"help": "title of the page"},
-    "--efficiency": {
-        "type": "float",
-        "default": 0.7,
-        "metavar": "E",
-        "help": "least efficiency of the recommended rank count (default: 0.7)",
-    },
-    "--price": {
-        "repeat": "values",
-        "metavar": "PRICE",
-        "help": (
-            "price of machine time or electricity: '0.02 EUR/core-hour', '1.5 EUR/node-hour', '0.3 EUR/kWh' "
-            "(default: cost is not shown)"
-        ),
-    },
-    "--level": {
-        "type": "probability",
-        "default": 0.9,
-        "metavar": "P",
-        "help": "probability of the intervals (default: 0.9)",
-    },
+    **of_pages.DRAWN,
+    **of_pages.RECOMMENDED,
     "--quiet": {"action": "store_true", "help": "print only the address"},
 }
