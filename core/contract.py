@@ -13,6 +13,7 @@ from ranksight.core.arrays import Array, Ints
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import ALL_RANKS
 from ranksight.core.metrics import METRICS
+from ranksight.core.runtables import on_rank
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,11 +37,6 @@ def check_values(
                 f"{where}: kernel {kernels[at]!r}{on_rank(ranks[at])} has {values[at]:g} of {name}",
                 "no counter or clock holds this: the file is damaged, or a counter overflowed",
             )
-
-
-def on_rank(rank: float) -> str:
-    """Words for a rank behind what is on it; nothing of values of all ranks together."""
-    return "" if rank == ALL_RANKS else f" on rank {rank:g}"
 
 
 def beyond(values: NDArray[Any], least: float) -> int | None:

@@ -23,7 +23,7 @@ from ranksight.core.files import new_folder, read_json, recover, sync, sync_tree
 from ranksight.core.html import drawn
 from ranksight.core.log import log
 from ranksight.core.run import SCHEMA_VERSION, Run
-from ranksight.core.runtables import COUNTER_KEYS, MESSAGE_COLUMNS, RunTables, checked
+from ranksight.core.runtables import ALL_RANKS, COUNTER_KEYS, MESSAGE_COLUMNS, RunTables, checked
 from ranksight.core.units import format_si
 
 if TYPE_CHECKING:
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
 __all__ = ["ALL_RANKS", "COUNTER_KEYS", "MESSAGE_COLUMNS", "WHOLE", "Experiment", "Run", "read"]
 
-ALL_RANKS = -1
-"""The rank of a value that its source had already reduced over ranks."""
 WHOLE = "(whole program)"
 """The kernel of a value that belongs to the program and to no kernel."""
 

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 KEPT = 5_000_000
 """Numbers of tables that an experiment holds in memory once they were read: a fit reads each of them several times."""
+ALL_RANKS = -1
+"""The rank of a value that its source had already reduced over ranks."""
 COUNTER_KEYS = ("kernel", "rank")
 MESSAGE_COLUMNS = ("kernel", "rank", "operation", "comm_size", "size_class", "count", "bytes", "seconds", "peers")
 
@@ -221,6 +223,11 @@ class RunTables(ABC):
         self._footers = {key: footer for key, footer in self._footers.items() if key[0] != run.id}
 
 
+def on_rank(rank: float) -> str:
+    """Words for a rank behind what is on it; nothing of values of all ranks together."""
+    return "" if rank == ALL_RANKS else f" on rank {rank:g}"
+
+
 def checked(run: Run, table: pd.DataFrame) -> pd.DataFrame:
     """The counters of a run as they are stored; InputError where a kernel stands twice on a rank."""
     import pandas as pd
@@ -230,7 +237,6 @@ def checked(run: Run, table: pd.DataFrame) -> pd.DataFrame:
     places = kernel.codes.astype(np.int64) << 32 | (rank.astype(np.int64) + 1)
     if len(pd.unique(places)) < len(places):
         row = table[pd.Series(places).duplicated().to_numpy()].iloc[0]
-        where = f" on rank {row['rank']}" if row["rank"] >= 0 else ""
-        raise InputError(f"counters of run {run.id} hold kernel {row['kernel']!r}{where} twice")
+        raise InputError(f"counters of run {run.id} hold kernel {row['kernel']!r}{on_rank(row['rank'])} twice")
     same = isinstance(table["kernel"].dtype, pd.CategoricalDtype)
     return table if same and table["rank"].dtype == rank.dtype else table.assign(kernel=kernel, rank=rank)

@@ -12,6 +12,7 @@ import pandas as pd
 from ranksight.core.arrays import Array
 from ranksight.core.experiment import ALL_RANKS, COUNTER_KEYS, WHOLE
 from ranksight.core.metrics import metric
+from ranksight.core.runtables import on_rank
 from ranksight.core.units import counted, format_si
 
 NO_PROCESSOR = 9.1e9
@@ -102,7 +103,7 @@ def _wrapped(values: Array) -> tuple[int, int] | None:
 
 def _place(counters: pd.DataFrame, row: int) -> str:
     rank, kernel = int(counters["rank"].iloc[row]), str(counters["kernel"].iloc[row])
-    return f"{f' on rank {rank}' if rank != ALL_RANKS else ''}{f' of {kernel}' if kernel != WHOLE else ''}"
+    return f"{on_rank(rank)}{f' of {kernel}' if kernel != WHOLE else ''}"
 
 
 def _unwrapped(counters: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:

@@ -13,11 +13,12 @@ from pandas.api.extensions import ExtensionArray
 
 from ranksight.core import limits
 from ranksight.core.arrays import Array, Ints
-from ranksight.core.contract import check_values, on_rank
+from ranksight.core.contract import check_values
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import ALL_RANKS, WHOLE
 from ranksight.core.metrics import METRICS, metric
 from ranksight.core.reading import Reading
+from ranksight.core.runtables import on_rank
 from ranksight.core.sampled import TABLE, effective, sampling
 from ranksight.core.units import counted
 from ranksight.counters.forming import formed

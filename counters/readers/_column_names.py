@@ -13,7 +13,7 @@ from ranksight.core.numerals import decimal_mark, parse_numbers
 from ranksight.core.units import some_of
 from ranksight.counters.forming import is_event
 from ranksight.counters.names import metric_name
-from ranksight.counters.readers._parameter_columns import chosen, of_runs
+from ranksight.counters.readers._parameter_columns import BRACKET, chosen, of_runs
 from ranksight.counters.readers._side_by_side import side_by_side
 from ranksight.counters.readers._valued_cells import without_unit
 from ranksight.counters.readers.csv_table import COUNTS, Columns
@@ -33,7 +33,6 @@ _MEASURED = re.compile(
     r"[\[(](?:[num\u00b5\u03bc]?s|secs?|seconds?|mins?|minutes?|h|hrs?|hours?|%)[\])]$", re.IGNORECASE
 )
 """End of the name of a column of times or shares, which is no parameter."""
-_BRACKET = re.compile(r"[\[(][^\[\]()]*[\])]$")
 _SIGNS = re.compile(r"[^a-z0-9]")
 
 
@@ -96,7 +95,7 @@ def _metrics(names: Sequence[str]) -> dict[str, str]:
     """The metrics that columns are by their names, and events of processors, each with its column; no time."""
     metrics = {name: name for name in names if name in METRICS and name != "time"}
     for name in names:
-        bare = "_".join(_BRACKET.sub("", name).split()).casefold()
+        bare = "_".join(BRACKET.sub("", name).split()).casefold()
         if name not in metrics and bare in METRICS and not TIMES.fullmatch(_plain(bare)):
             metrics.setdefault(bare, name)
     for name in names:

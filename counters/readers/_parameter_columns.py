@@ -6,15 +6,14 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from ranksight.core.arrays import Array, Ints
 from ranksight.core.numerals import parse_numbers, states
 
 SCATTER = 1.1
 """Largest over smallest count of repetitions; sizes that people choose for the same ranks differ by more."""
-_BRACKET = re.compile(r"[\[(][^\[\]()]*[\])]$")
+BRACKET = re.compile(r"[\[(][^\[\]()]*[\])]$")
+"""End of the name of a column in brackets: its unit."""
 
 
 def of_runs(
@@ -73,7 +72,7 @@ def chosen(
         place = _places(*(values[each] for each in accepted))
         value = values[name]
         if len(np.unique(_places(place, value))) > len(np.unique(place)):
-            found = _connected(place, value) or (name in whole and _ratio(place, value) > SCATTER)
+            found = (name in whole and _ratio(place, value) > SCATTER) or _connected(place, value)
         else:
             uneven = len(accepted) == 1 and _falls(values[accepted[0]], value)
             found = tied and name in whole and not (_measured(name) or uneven or _speedup(value, seconds))
@@ -89,6 +88,9 @@ def _places(*columns: Array | Ints) -> Ints:
 
 def _connected(place: Ints, value: Array) -> bool:
     """Whether places and values, joined where a row has both, are all reached from one."""
+    from scipy.sparse import coo_array  # takes longer than to read a table
+    from scipy.sparse.csgraph import connected_components
+
     level = _places(value)
     size = place.max() + level.max() + 2
     edges = coo_array((np.ones(len(place)), (place, place.max() + 1 + level)), shape=(size, size))
@@ -121,5 +123,5 @@ def _speedup(value: Array, seconds: Array | None) -> bool:
 
 def _measured(name: str) -> bool:
     """Whether a column's name ends in the unit of a measured quantity, in brackets."""
-    bracket = _BRACKET.search(name)
+    bracket = BRACKET.search(name)
     return bracket is not None and (bracket[0][:-1].endswith("/s") or any(states(name, unit) for unit in "BJW"))

@@ -40,8 +40,8 @@ def side_by_side(path: Path, columns: Columns, cells: Mapping[str, Sequence[str]
         parameters = chosen({name: cells[name] for name in others}, sure, None, decimal, tied=False)
         molten = [name for name in numbers if name not in parameters]
     units = [_UNIT.search(name) for name in molten]
-    alike = len({None if unit is None else unit[0].strip() for unit in units}) == 1
-    if len(molten) < 2 or not alike or CELLS in cells or new in cells:
+    one_unit = len({None if unit is None else unit[0].strip() for unit in units}) == 1
+    if len(molten) < 2 or not one_unit or CELLS in cells or new in cells:
         return ""
     named = "[0-9]*" if new != "kernel" and len(molten) > MOST else ",".join(molten)
     words = ["ranksight", "import", "csv", str(path), "--melt", f"{new}={named}"]
