@@ -91,8 +91,8 @@ def margin_reach(ranks: Ints) -> Array:
     share = _meeting(ranks)
     tries = np.geomspace(CLOSE, 10 * WIDE, 400)
     near, far = (2 * special.ndtr(tries / width) - 1 for width in (CLOSE, WIDE))
-    held = share[:, None] * near + (1 - share[:, None]) * far
-    return np.asarray(tries[(held >= CENTRAL).argmax(axis=1)])
+    inside = share[:, None] * near + (1 - share[:, None]) * far
+    return np.asarray(tries[(inside >= CENTRAL).argmax(axis=1)])
 
 
 @dataclass(frozen=True)
