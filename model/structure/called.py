@@ -70,14 +70,17 @@ def by_rules(cost: Array, keys: Sequence[tuple[str, str]], called: Called) -> tu
     """
     adjusted, offered = cost.copy(), np.ones(cost.shape, dtype=bool)
     single = np.array([one[0] if len(one) == 1 else -1 for one in sums()])
+    sides = [term.sides for term in RANK_TERMS.values()]
     shown = {family for known in called.rules.values() if len(known) == 1 for family in _on_sides(known[0])}
     for row, (kernel, name) in enumerate(keys):
         explanations = called.rules.get(kernel, ())
-        explanations = [one for one in explanations if _on_sides(one) & shown] or explanations
+        explanations = tuple(one for one in explanations if _on_sides(one) & shown) or explanations
         if name != "messages" or not 0 < len(explanations) < MOST_EXPLANATIONS:
             continue
         # Rules without a meaning at some numbers of ranks would be ones that programs refuse to run on.
         terms = [_terms_of(each) for each in explanations if _anywhere(each)]
+        if along := called.along.get(kernel):
+            terms = [frozenset(term for term in each if sides[term] in along) for each in terms]
         usable = np.isin(single, list(frozenset().union(*terms))) & np.isfinite(cost[row])
         if terms and all(terms) and usable.any():
             offered[row] = usable
@@ -93,14 +96,14 @@ def as_along_others(cost: Array, keys: Sequence[Key]) -> Array:
     kinds = np.array([_kind(terms[one[0]]) if len(one) == 1 else "" for one in every], dtype=object)
     single = np.flatnonzero(kinds != "")
     adjusted, near = cost.copy(), cost[:, single] <= cost.min(axis=1, keepdims=True) + OPEN
-    found = [set(kinds[single[each]]) if np.isfinite(cost[row]).any() else set() for row, each in enumerate(near)]
+    candidates = [set(kinds[single[each]]) if np.isfinite(cost[row]).any() else set() for row, each in enumerate(near)]
     simplest = cost.argmin(axis=1)
     for name in {name for _, name in keys}:
         rows = [row for row, key in enumerate(keys) if key[1] == name]
-        sure = [found[row] for row in rows if found[row] == {kinds[simplest[row]]}]
+        sure = [candidates[row] for row in rows if candidates[row] == {kinds[simplest[row]]}]
         known = set().union(*sure)
         for row in rows:
-            if kinds[simplest[row]] and len(found[row]) > 1 and found[row] & known:
+            if kinds[simplest[row]] and len(candidates[row]) > 1 and candidates[row] & known:
                 adjusted[row, ~np.isin(kinds, list(known))] -= np.log(priors.FOREIGN_GRID)
     return adjusted
 
@@ -136,6 +139,8 @@ def _terms_of(explanation: Explanation) -> frozenset[int]:
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = term_values(np.array(SHOWN)) / partners
     steady = np.isfinite(ratio).all(axis=1) & (np.ptp(ratio, axis=1) <= EXACT * ratio.max(axis=1)) & (ratio[:, 0] > 0)
+    # Partners up to a number are others where there are fewer of them.
+    steady &= [term.limit == 0 for term in RANK_TERMS.values()]
     return frozenset(np.flatnonzero(steady).tolist())
 
 

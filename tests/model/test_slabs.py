@@ -108,6 +108,13 @@ def test_transposes_along_rows_are_as_those_along_columns() -> None:
         assert (answer.upper[:, 0] <= 4 * answer.lower[:, 0]).all()
 
 
+def test_what_goes_around_a_ring_to_all_is_met_though_there_are_two_neighbours() -> None:
+    ranks, size = POINTS.T
+    given = series(halo=(2 * (ranks - 1), 16 * size * (ranks - 1)))
+    law = fit_rank_laws(given, set(given.keys), None, Called(ranks=8, partners={"halo": 1.75}, rules=RING))
+    assert law.predict(np.array([[64.0, 32.0]])).value[:, 0] == pytest.approx([2 * 63, 16 * 32 * 63])
+
+
 def test_drawn_partners_are_those_to_whom_all_send_as_much() -> None:
     same = {("ring", "messages"), ("ring", "bytes_sent"), ("matrix", "messages")}
     assert drawn_partners({"ring", "matrix"}, same) == {"ring"}
