@@ -28,7 +28,7 @@ CALLS = 200
 LONGEST = 2.0
 """Largest change of a parameter in one step."""
 DAMPED = 1e-9
-"""Least damping, as a share of the squared derivatives: parameters that only their sum tells apart keep one answer."""
+"""Least damping, as a share of the squared derivatives: where only a sum is determined there is one answer."""
 
 
 def least_squares(residuals: Residuals, start: Array, low: Array, high: Array) -> Array:

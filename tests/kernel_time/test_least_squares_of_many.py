@@ -27,7 +27,7 @@ def test_parameters_are_found_together_and_alone_where_steps_do_not_settle(
     assert found[1, 0] == pytest.approx(4.0, rel=1e-3), "the limit holds"
 
 
-def test_parameters_that_only_their_sum_tells_apart_are_found_in_many_steps() -> None:
+def test_parameters_whose_sum_alone_is_determined_are_found_in_many_steps() -> None:
     """Every step is a good one, and the damping must not vanish between two columns that are the same."""
     found = marquardt.least_squares(
         lambda point, _: point.sum(axis=1, keepdims=True) - 150.0,
