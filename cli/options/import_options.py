@@ -106,6 +106,7 @@ OPTIONS = {
     },
     "--melt": {
         "group": "tables (csv)",
+        "repeat": "values",
         "metavar": "NAME=COLUMN,COLUMN...",
         "help": (
             "join columns, or patterns such as 't_*': their names become the column NAME, their cells the column "

@@ -47,6 +47,17 @@ def test_columns_that_are_kernels_are_molten(tmp_path: Path) -> None:
     }
 
 
+def test_columns_of_several_options_are_molten_together(tmp_path: Path) -> None:
+    table = "ranks,solve,halo,note\n1,8,1,x\n2,4,2,y\n"
+    assert imported(tmp_path, table, "--melt", "kernel=solve", "--melt", "kernel=halo", *KERNELS) == 0
+    assert values(tmp_path) == {
+        (1, "solve", -1): [8],
+        (1, "halo", -1): [1],
+        (2, "solve", -1): [4],
+        (2, "halo", -1): [2],
+    }
+
+
 def test_columns_that_are_ranks_are_molten_in_the_unit_of_their_names(tmp_path: Path) -> None:
     table = "kernel,1 [ms],2 [ms]\na,8,4\na,9,5\nb,1,1\n"
     assert imported(tmp_path, table, "--melt", "ranks=[12]*", *KERNELS) == 0
@@ -74,6 +85,7 @@ def test_a_column_that_names_metrics_is_pivoted_rank_by_rank_and_row_by_row(tmp_
         (("--melt", "ranks=b"), "has a column 'ranks' already"),
         (("--melt", "kernel=a [ms],b"), "different units"),
         (("--melt", "kernel"), "write --melt NAME=VALUE"),
+        (("--melt", "kernel=b", "--melt", "other=b"), "--melt makes one column, not kernel, other"),
         (("--pivot", "kind=b"), "has no column 'kind'"),
         (("--pivot", "b=ranks"), "has no 'ranks' in column 'b'"),
         (("--melt", "kernel=b", "--pivot", "ranks=b"), "give one of them"),
