@@ -31,6 +31,10 @@ STYLES = {"memory-bound": "magenta", "cache-bound": "magenta", "latency-bound": 
           "communication-bound": "yellow", "imbalance-bound": "red", "undecided": "dim"}  # fmt: skip
 WAITS = ("serialisation", "late arrival")
 """Problems found in measured times in MPI, and not in the model."""
+NO_RANKS = (
+    "note: what limits scaling, and efficiency, are shown over the number of ranks, which is no parameter of these "
+    "runs: measure or import it as the parameter ranks (--parameter ranks=COLUMN)"
+)
 POINTS = 6  # bars of a curve over ranks
 
 
@@ -48,6 +52,8 @@ def blocks(found: Diagnosis, most: int = 12) -> list[Block]:
         said += [*_program(found, at), *_configuration(part, most, curves), ""]
     if "ranks" in parameters:
         said += [*scaling(found, most), "", *efficiencies(found), ""] if _varied(found) else [_unvaried(found), ""]
+    else:
+        said += [Text(NO_RANKS, 0), ""]
     said += _terms(found, most) + _pairs(found, most) + _exchanges(found, most) + _algorithms(found, most)
     if "ranks" in parameters:
         said += _advice(found, most)

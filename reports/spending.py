@@ -62,8 +62,8 @@ def _cell(part: float, best: bool, same: bool, count: int) -> str:
 def ties(found: Spending) -> list[str]:
     """Which counts have the same of each quantity, as far as is known, in sentences."""
     return [
-        f"{NAMES[name]} is the same at {some_of([in_full(x) for x in found.counts[mask].tolist()], 12)} {found.along} "
-        "within what their difference is uncertain by: (least)"
+        f"(least): {NAMES[name]} at {some_of([in_full(x) for x in found.counts[mask].tolist()], 12)} {found.along} "
+        "differs by less than its uncertainty"
         for name, mask in found.same().items()
         if np.count_nonzero(mask) > 1
     ]

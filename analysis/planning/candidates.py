@@ -175,7 +175,10 @@ def _none_left(axes: list[_Axis], measured: Array, targets: Array) -> str:
         )
     ends = ", ".join(f"{axis.name} {in_full(axis.ends[1])}" for axis in axes)
     rules = " or ".join(f"--{axis.name}-rule" for axis in axes)
-    return f"every configuration under the rules was measured, up to {ends}: give other values with {rules}, or measure the target itself"
+    return (
+        f"every configuration under the rules was measured, up to {ends}: give other values with {rules}, or measure "
+        "the target itself"
+    )
 
 
 def _barring(

@@ -133,10 +133,12 @@ def test_packed_tables_are_read_and_damaged_or_huge_ones_refused(
         ("ranks,solve,io\n1,8,3\n2,4,3\n4,2,3\n", 3, 2),
         ("ranks,size,solve,io\n1,1,8,3\n2,1,4,3\n1,2,16,3\n2,2,8,3\n", 4, 2),
         ("ranks,1000,2000\n1,8.5,16\n2,4,8\n", 4, 1),
+        ("np,region,metric,val\n1,a,time,8\n1,a,instructions,1e9\n2,a,time,4\n2,a,instructions,5e8\n", 2, 1),
+        ("np,what,val\n1,Elapsed,8\n1,flops,1e9\n2,Elapsed,4\n2,flops,5e8\n", 2, 1),
         ("size," + ",".join(map(str, range(1, 21))) + "\n" + "\n".join(["7" + ",8" * 20, "9" + ",6" * 20]), 40, 1),
     ],
 )
-def test_times_side_by_side_are_read_by_the_command_that_the_error_names(
+def test_times_without_a_column_are_read_by_the_command_that_the_error_names(
     table: str, runs: int, kernels: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "the wide.csv"
