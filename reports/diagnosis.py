@@ -13,7 +13,7 @@ from ranksight.analysis.diagnosis.verdicts import REST_UNKNOWN
 from ranksight.core.names import short_names
 from ranksight.core.units import counted, format_factor, format_program, format_si, in_full, in_words
 from ranksight.model.application.exchanged import MEANINGS
-from ranksight.model.notes import one_domain
+from ranksight.model.notes import ended, one_domain
 from ranksight.model.uncertainty.forecast import IMPUTED, REASONS
 from ranksight.reports import equation_terms
 from ranksight.reports.growth import NAME, SMALL, efficiencies, efficiency, heavy_rows, ranks_words, scaling
@@ -121,8 +121,9 @@ def _program(found: Diagnosis, at: int) -> list[Block]:
     sums = float(found.evidence.total[at] / program.value[0, at])
     if sums > OVERLAP:
         said.append(Text(f"the kernels add up to {sums:.2g} times the program's time; shares are of their sum", 2))
-    if note := one_domain(found.model, found.evidence.points[at : at + 1]):
-        said.append(Text(f"note: {note}", 2))
+    for of_point in (one_domain, ended):
+        if note := of_point(found.model, found.evidence.points[at : at + 1]):
+            said.append(Text(f"note: {note}", 2))
     return said
 
 
