@@ -111,7 +111,7 @@ def incomplete(what: Exported) -> list[str]:
 
 def _complete(series: Series) -> Mask:
     """Which series (s,) were measured at every configuration."""
-    return np.asarray(np.isfinite(series.values).any(axis=2).all(axis=1))
+    return np.asarray(np.all(np.any(np.isfinite(series.values), axis=2), axis=1))
 
 
 def _decimal(number: float) -> float:

@@ -84,7 +84,8 @@ def blocks(found: Spending) -> list[Block]:
     said: list[Block] = [Text(f"what a run takes{where}", style="bold"), Table(heads, rows, 2)]
     best = found.best()
     if len(best) > 1:
-        said += ["", Text(f"best number of {found.along}, and what is lost of the others there", style="bold")]
+        head = f"best number of {found.along} by each, and how much more the others take there"
+        said += ["", Text(head, style="bold")]
         said.append(Table(["least:word", found.along, *(NAMES[name] for name in best)], choices(found), 2))
     return [*said, *(Text(f"note: {text}", 0, 4) for text in (*ties(found), *found.notes))]
 
