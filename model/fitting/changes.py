@@ -246,18 +246,17 @@ def trained_range(points: Array, present: Mask) -> Array:
 
 
 def changepoints(
-    x: Array, data: Data, prevalence: Prevalence, domains: Domains | None = None, messages: Mask | None = None
+    x: Array, data: Data, prevalence: Prevalence, messages: Mask, domains: Domains | None = None
 ) -> Array:
     """Values (s,) of the coordinate `x` (n,), in ascending order, from which on each series is another; NaN where it
     stays what it is.
 
-    `domains`: how `x` ranks fill nodes. `messages` (s,): which series are times of messages.
+    `messages` (s,): which series are times of messages. `domains`: how `x` ranks fill nodes.
     """
     count = len(x)
     breaks = np.full(len(data.logs), np.nan)
     places = list(range(EACH_SIDE, count - EACH_SIDE + 1)) if count >= LOOKED_FOR else []
-    of_messages = np.zeros(len(breaks), dtype=bool) if messages is None else messages
-    node = node_place(x, domains) if of_messages.any() else 0
+    node = node_place(x, domains) if messages.any() else 0
     if not places and not node:
         return breaks
     total = _evidence(x, data, prevalence, domains)
@@ -269,7 +268,7 @@ def changepoints(
         between[node] = node_break(domains)
         one, step, separate = priors.NODE_REGIMES.values()
         unknown = odds.get(node, np.full(len(breaks), -np.inf))
-        odds[node] = np.where(of_messages, np.log((step + separate) / one), unknown)
+        odds[node] = np.where(messages, np.log((step + separate) / one), unknown)
     split = np.stack([total(slice(place)) + total(slice(place, None)) + odds[place] for place in odds], axis=1)
     split -= whole[:, None]
     best = np.array([between[place] for place in odds])[split.argmax(axis=1)]

@@ -156,7 +156,7 @@ def fitted_by_process(series: Series, label: str, location: Location, domains: D
         return _fitted(series, label, location, domains)
     order = np.argsort(x)
     breaks = changepoints(
-        x[order], unsmoothed(series.points, location).ordered(order), learned(), domains or None, messages
+        x[order], unsmoothed(series.points, location).ordered(order), learned(), messages, domains or None
     )
     rows = np.flatnonzero(~np.isnan(breaks))
     if not len(rows):

@@ -36,11 +36,7 @@ def on_grid(basis: Basis, terms: Index) -> Mask:
 
 def borne(problem: Problem, screened: Screened) -> Screened:
     """The same hypotheses without those on process grids that leave too much."""
-    choice = screened.choice
-    if choice is None:
-        table = on_grid(problem.basis, np.arange(screened.members.max(initial=0) + 1))[None]
-    else:
-        table = on_grid(problem.basis, choice)
+    table = on_grid(problem.basis, screened.choice)
     if not table.any():
         return screened
     has = np.zeros((len(table), len(screened.members)), dtype=bool)

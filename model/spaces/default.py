@@ -138,7 +138,7 @@ class Single(Listed):
         usable = every[problem.basis.usable(every) & (every > 0)]
         pairs, _ = best_pairs(problem, rows, usable)
         choice = np.ascontiguousarray(np.broadcast_to(every, (len(problem.weights), len(every))))
-        return problem, together([replace(listed, choice=choice), pairs])
+        return problem, together([replace(listed, choice=choice, common=False), pairs])
 
 
 FREE = 2

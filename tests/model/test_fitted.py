@@ -136,7 +136,7 @@ def test_parameter_that_was_not_varied_is_refused_elsewhere() -> None:
 def test_a_remark_names_few_requirements() -> None:
     metrics = ("time", "visits", "instructions", "loads", "stores", "loads_l1")
     values = np.stack([X * n for n in range(1, len(metrics) + 1)])[:, :, None]
-    said = fit_series(Series(("p",), X[:, None], values, ("k",) * len(metrics), metrics)).notes()
+    said = fit_series(Series(("p",), X[:, None], values, ("k",) * len(metrics), metrics)).notes(frozenset({"k"}))
     assert said[0] == "grows as visits, instructions, loads and 2 more"
 
 
@@ -156,7 +156,7 @@ def test_noise_above_the_signal_is_named() -> None:
 
 
 def test_times_are_compared_with_their_requirements(fitted: Fitted) -> None:
-    said = fitted.notes()
+    said = fitted.notes(frozenset(fitted.kernels))
     assert said[1] == "grows as instructions"
     assert said[3].startswith("grows faster than every requirement")
 
