@@ -220,10 +220,6 @@ DISCREPANCY = 0.03
 degrees of freedom."""
 DISCREPANCY_CHOSEN = 1.0
 """Degrees of freedom that the choice among hypotheses takes from the residuals, 1."""
-UNEVEN = 0.15
-"""Standard deviation of the logarithm of a time, upwards, on a number of ranks or nodes with a larger prime factor than
-any measured, 1: domains and process grids are cut less evenly there. Chosen by the interval score of the second splits
-(0, 0.1, 0.15, 0.2)."""
 UNDIVIDED = 0.7
 """Power of a ratio of machines with which what more nodes do not divide changes, 1: 0.8 by strong scaling of GROMACS,
 0.6 by that of OpenSBLI, each judged by the other (``python -m benchmarks ratios``)."""

@@ -349,7 +349,7 @@ _NUMBERS, _MASK = _ROWS.astype(np.intp), _ROWS.astype(bool)
 _NOTHING = Fitted(
     (), (), (), "", np.zeros((0, 0, 3)), _CUBE.astype(np.intp), _TABLE, _CUBE, np.zeros((0, 0, 0, 0)), _TABLE, _TABLE,
     _ROWS, _ROWS, _NUMBERS, _NUMBERS, _MASK, np.zeros((0, 0, 2)), np.zeros((0, 0, 2)), _ROWS, _ROWS, _ROWS, _MASK,
-    _ROWS, _NUMBERS, np.zeros((0, 2)), np.zeros((0, 1)), _TABLE.astype(bool),
+    _ROWS, np.zeros((0, 2)), np.zeros((0, 1)), _TABLE.astype(bool),
 )  # fmt: skip
 NO_COMMUNICATION = Communication(Functions(_NOTHING))
 """Where no messages were traced."""

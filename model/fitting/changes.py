@@ -245,9 +245,7 @@ def trained_range(points: Array, present: Mask) -> Array:
     return np.stack([low, high], axis=2)
 
 
-def changepoints(
-    x: Array, data: Data, prevalence: Prevalence, messages: Mask, domains: Domains | None = None
-) -> Array:
+def changepoints(x: Array, data: Data, prevalence: Prevalence, messages: Mask, domains: Domains | None = None) -> Array:
     """Values (s,) of the coordinate `x` (n,), in ascending order, from which on each series is another; NaN where it
     stays what it is.
 
