@@ -23,7 +23,6 @@ from benchmarks.tasks import Task
 TITLE = "Choice of constants"
 CHOICES: tuple[tuple[str, str, tuple[float, ...]], ...] = (
     ("priors.DRIFT", "drift before the data", (0.03, 0.06, 0.12)),
-    ("priors.DISCREPANCY", "discrepancy before the data", (0.015, 0.03, 0.06)),
     ("priors.BETWEEN_JOBS", "scatter between jobs", (0.02, 0.03, 0.04, 0.05)),
     ("priors.CANCELLING", "cost of terms that cancel", (0.0, 1.0, 2.0, 4.0)),
     ("priors.NEGATIVE", "cost of a negative coefficient", (1.0, 2.0, 3.0)),

@@ -68,7 +68,11 @@ def least_surfaces(ranks: int, edges: Array, rising: bool = False) -> Ints:
     return np.asarray(ways[(cost <= cost.min(axis=1, keepdims=True) * (1 + EQUAL)).argmax(axis=1)])
 
 
-@lru_cache(maxsize=4096)
+def grids_in(line: str) -> set[int]:
+    """Dimensions of the process grids whose sides a command line gives the program."""
+    return {int(found) for field in FIELD.findall(line) for found in _SIDE.findall(field)}
+
+
 def _primes(number: int) -> list[int]:
     found = []
     divisor = 2

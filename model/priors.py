@@ -59,7 +59,7 @@ ANOTHER_REGIME = -3.0
 FORMS_WORTH = 20.0
 """Series that the weights of forms count for, 1, compared with those of the experiment."""
 WORTH = 5.0
-"""Series or kernels that other priors count for, 1: the law of the discrepancy, the weights of the laws of a time."""
+"""Kernels that the weights of the laws of a time count for before the runs, 1."""
 FOREIGN_GRID = 0.02
 """Probability that what goes by a process grid goes by another one than most kernels do, 1."""
 NEIGHBOURS: Mapping[str, float] = {"mixed": 0.5, "unequal": 0.05, "once": 0.5, "edges": 0.5, "constant": 0.5}
@@ -214,12 +214,7 @@ specification updates: Xeon E5-2600 v3, turbo of all cores), vector units below.
 """
 DRIFT = 0.06
 """Standard deviation of the exponent by which a measured quantity leaves its function beyond the runs, per e-fold of a
-parameter, 1, where its discrepancy is :data:`DISCREPANCY`; chosen by ``python -m benchmarks choices``."""
-DISCREPANCY = 0.03
-"""Scale of the discrepancy, the part of the residuals that noise does not explain, 1: that of a half-t law of three
-degrees of freedom."""
-DISCREPANCY_CHOSEN = 1.0
-"""Degrees of freedom that the choice among hypotheses takes from the residuals, 1."""
+parameter, 1; chosen by ``python -m benchmarks choices``."""
 UNDIVIDED = 0.7
 """Power of a ratio of machines with which what more nodes do not divide changes, 1: 0.8 by strong scaling of GROMACS,
 0.6 by that of OpenSBLI, each judged by the other (``python -m benchmarks ratios``)."""
