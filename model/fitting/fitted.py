@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,8 +18,7 @@ from ranksight.model import priors
 from ranksight.model.fitting.abstaining import abstain
 from ranksight.model.fitting.columns import Columns
 from ranksight.model.fitting.printed import Below, Printed
-from ranksight.model.process.posterior import Process, turned
-from ranksight.model.process.prevalence import learned
+from ranksight.model.process.posterior import Process
 from ranksight.model.search.terms import ended_values, values
 from ranksight.model.series.noise import behaviours
 from ranksight.model.uncertainty.drift import beyond, spreads
@@ -120,9 +119,7 @@ class Fitted(Printed):
             even = rise is fall and (self.drift[rows, :, 0] == self.drift[rows, :, 1]).all()
             down = np.hypot(self.strayed(points, rows, 0), fall[rows])
             up = down if even else np.hypot(self.strayed(points, rows, 1), rise[rows])
-            summary = mixture_forecast(
-                self._forms(at, rows, forms), (down, up), self.positive[rows], self._turns(points, rows, forms)
-            )
+            summary = mixture_forecast(self._forms(at, rows, forms), (down, up), self.positive[rows])
             value[rows], low[rows], high[rows], form[rows], within_form[rows], freedom[rows] = summary[:6]
             if (some := self._ending(rows, forms, at, ended)).any():
                 rows, within = rows[some], (down[some], up[some])
@@ -261,29 +258,6 @@ class Fitted(Printed):
             far = out * np.maximum(out / priors.FAR, 1.0)
             total += (self.drift[part, axis, side, None] * far) ** 2
         return np.asarray(np.sqrt(total))
-
-    def _scattered(self, rows: Index) -> Array:
-        """Relative standard deviation (r,) of configurations around the functions of some series."""
-        weight = self.weight[rows]
-        return np.asarray(np.sqrt((weight * np.where(weight > 0, self.variance[rows], 0.0)).sum(axis=1)))
-
-    def _turns(self, points: Array, rows: Index, forms: Index) -> Callable[[Components], Components]:
-        """What makes components of times of some series that may turn beyond the runs, none along iterations; all else
-        goes on."""
-        acting = np.array(self.parameters) != self.iterations
-        low, high = self.trained[rows, :, 0], self.trained[rows, :, 1]
-        times = ((behaviours(self.metrics, self.samples) == "time") & self.positive)[rows]
-        outside = [
-            _outside(points[:, axis], low[:, axis, None], high[:, axis, None]) for axis in np.flatnonzero(acting)
-        ]
-        distance = np.where(times[:, None], np.sqrt(np.square(outside).sum(axis=0)), 0.0)
-        if not distance.any():
-            return lambda parts: parts
-        turn, near = learned().turn, points.copy()
-        near[:, acting] = np.clip(points, low.min(axis=0), high.max(axis=0))[:, acting]
-        centres = self._forms(values(self.terms, near), rows, forms).centre
-        often = turn.probability(self._scattered(rows))
-        return partial(turned, near=centres, distance=distance, often=often, turn=turn)
 
     def logs(self, rows: Index, points: Array) -> Array:
         """Logarithm of the leading hypotheses of some series, NaN where they are not positive."""

@@ -13,7 +13,6 @@ import numpy as np
 
 from ranksight.core.arrays import Array, Index, Mask
 from ranksight.model import priors
-from ranksight.model.search.gridforms import dimensions
 from ranksight.model.search.gridterms import GRID_TERMS
 from ranksight.model.search.problem import Problem
 from ranksight.model.search.screening import Screened
@@ -101,7 +100,7 @@ def on_one_grid(
     hypotheses and f_D(h) the share of forms like h among those of a program on a grid of D dimensions, over that before
     the data. t_D are the weights that `traced` gives grids of D dimensions, where it knows such.
     """
-    table = dimensions(problem.basis, screened.choice)
+    table = problem.basis.dimensions(screened.choice)
     has = np.zeros((len(SEVERAL), *evidence.shape), dtype=bool)
     for column in screened.members.T:
         cell = table[:, column]

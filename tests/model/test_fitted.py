@@ -248,16 +248,6 @@ def test_hidden_parameters_below_their_range_leave_less_to_wait_for() -> None:
     assert fall[0, 2] == rise[0, 2] == 0
 
 
-def test_series_drift_as_they_leave_their_functions_beyond_noise() -> None:
-    # Repeated to a thousandth: one lies on its law, one leaves it by a tenth.
-    x = np.array([2.0, 4.0, 8.0, 16.0, 32.0])
-    generator = np.random.default_rng(5)
-    off = np.array([0.0, 0.1])[:, None] * generator.normal(size=(2, 5))
-    values = ((10 + 3 * x) * (1 + off))[:, :, None] * (1 + 0.001 * generator.normal(size=(2, 5, 3)))
-    fitted = [fit_series(Series(("x",), x[:, None], one[None], ("k",), ("loads_mem",))) for one in values]
-    assert (fitted[0].drift[0, 0] < 0.2 * fitted[1].drift[0, 0]).all()
-
-
 def test_growth_that_no_point_shows_is_unknown_as_known() -> None:
     # Nearly flat counts over few ranks and two sizes: jitter of a few per cent must not become an explosion.
     points = np.array([(p, n) for p in (1.0, 2.0, 4.0, 8.0) for n in (8.0, 16.0)])
