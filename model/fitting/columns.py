@@ -126,7 +126,7 @@ class PlainColumns(Stored):
             and _within(self.status, 0, NO_DATA)
             and not (self.samples < 0).any()
             and s * int(self.forms.max(initial=1)) * width**2 <= limits.MODEL_NUMBERS
-            and (self.iterations is None or self.iterations in self.parameters)
+            and (not self.iterations or self.iterations in self.parameters)
             and all(_within(each.rows, 0, s - 1) and _within(each.axes, 0, m - 1) for each in self.processes)
         )
 

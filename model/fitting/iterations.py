@@ -33,7 +33,7 @@ EXACT = 0.02
 
 def check(name: str | None, parameters: Sequence[str], points: Array) -> None:
     """Raise InputError where `name` is not a parameter, or did not vary over the configurations (n, m)."""
-    if name is None:
+    if not name:
         return
     if name not in parameters:
         raise InputError(f"there is no parameter {name} to count iterations", f"there are {', '.join(parameters)}")
@@ -47,7 +47,7 @@ def check(name: str | None, parameters: Sequence[str], points: Array) -> None:
 
 def iterated(fitted: Fitted, points: Array) -> str:
     """The note for points (k, m) beyond the iterations measured; empty where there are none."""
-    if fitted.iterations is None or not len(fitted):
+    if not (fitted.iterations and len(fitted)):
         return ""
     at = fitted.parameters.index(fitted.iterations)
     low, high = float(fitted.trained[:, at, 0].min()), float(fitted.trained[:, at, 1].max())

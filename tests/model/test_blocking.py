@@ -283,7 +283,7 @@ def test_kernels_that_hold_the_communication_get_no_form(tmp_path: Path) -> None
     found = [fit(experiment, ["time"], platform=None) for experiment in (inclusive, profiled)]
     assert communication(found[0], LARGER)[0] == 0
     broken = found[1].breakdown(np.array([[float(LARGER)]]))
-    assert broken.exchanged is None
+    assert not broken.exchanged
     timed = broken.each["communication"][broken.kernels.index("MPI_Allreduce"), 0]
     predicted = found[1].predict(ranks=LARGER, kernels="MPI_Allreduce").table().set_index("kernel")["value"]
     assert communication(found[1], LARGER)[0] == timed == pytest.approx(predicted["MPI_Allreduce"]), "counted once"
