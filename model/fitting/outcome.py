@@ -22,7 +22,7 @@ from ranksight.model.fitting.printed import Below
 from ranksight.model.process.fit_process import fit_process, unsmoothed
 from ranksight.model.process.posterior import Process
 from ranksight.model.process.prevalence import learned
-from ranksight.model.process.several import CHOSEN
+from ranksight.model.process.products import CHOSEN
 from ranksight.model.process.shown import BEYOND, points_shown, shown
 from ranksight.model.search.screening import Found
 from ranksight.model.series.domains import NOT_DESCRIBED, Domains

@@ -13,7 +13,8 @@ from ranksight.core.arrays import Array, Index
 from ranksight.model.process.compare import SMOOTHING, Hypotheses, at_best, compared
 from ranksight.model.process.posterior import Process
 from ranksight.model.process.prevalence import Prevalence, learned
-from ranksight.model.process.several import compared_over_several, numbered
+from ranksight.model.process.products import numbered
+from ranksight.model.process.several import compared_over_several
 from ranksight.model.process.solve import Data, columns, efolds, refined, smoothed
 from ranksight.model.series.domains import Domains
 from ranksight.model.series.reduction import Location

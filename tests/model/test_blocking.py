@@ -267,7 +267,6 @@ def test_without_a_network_calls_take_a_fitted_form(tmp_path: Path) -> None:
     assert communication(Model.load(tmp_path / "m.json"), LARGER) == communication(model, LARGER)
     sent = model.equation.communication
     assert sent is not None
-    assert sent.forms is not None
     assert sent.forms.costs["allreduce"].names == ("log2 P", "1")  # one size: no bytes
     with pytest.raises(InputError, match="forms"):
         type(sent.forms).from_dict({"allreduce": {"names": ["x"], "coefficients": [1.0], "residual": 0, "points": 3}})
