@@ -228,6 +228,9 @@ def phase_times(phases: Sequence[CrossCheck], missing: str) -> list[Block]:
     blocks: list[Block] = ["", Text(f"no time by phases: {missing}")] if missing else []
     for at, each in enumerate(phases):
         where = assigned(each.configuration)
+        if each.value != each.value:
+            blocks += [*([] if at else [""]), Text(f"{where}: no time by phases: {each.why}")]
+            continue
         interval = ""
         if each.lower == each.lower:
             interval = f" ({unit.format(each.lower)} .. {unit.format(each.upper)})"

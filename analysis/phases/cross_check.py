@@ -31,14 +31,14 @@ class CrossCheck:
     """Both answers at one configuration."""
 
     configuration: Mapping[str, float]
-    value: float  # PET; the interval is NaN where two rank counts define it
+    value: float  # PET, NaN where its interval is too wide; the interval is NaN where two rank counts define it
     lower: float
     upper: float
     computation: float  # its parts
     communication: float
     sum: float  # the bulk-synchronous sum; NaN where no time of kernels was measured
     agree: bool  # whether they differ by no more than :data:`AGREE`, or by no more than the larger interval
-    why: str  # where they disagree, the cause; else empty
+    why: str  # where they disagree, the cause, or why there is no PET; else empty
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data that JSON can hold."""
@@ -75,7 +75,10 @@ def cross_check(
         theirs = (float(broken.total.lower[0, k]), float(broken.total.upper[0, k]))
         overlap = np.isfinite(lower) and lower <= theirs[1] and theirs[0] <= upper
         agree = bool(known and (abs(value - total) <= AGREE * max(value, total) or overlap))
-        if not known:
+        if upper > forecast.WIDEST * lower:
+            value, inside, lower, upper, agree = *[float("nan")] * 4, False
+            why = str(forecast.too_wide(predicted.upper[:1] / predicted.lower[:1])[0])
+        elif not known:
             why, total = "no time of kernels was measured", float("nan")
         else:
             why = "" if agree else _why(pet, configuration["ranks"], value - inside, inside, broken, k, begin, start)

@@ -17,7 +17,7 @@ OPTIONS = {
         "help": "folder of the measurements (default: the program's name with .exp)",
     },
     "--reps": {"type": "int", "metavar": "N", "help": "repetitions of measurements that are not deterministic"},
-    "--collector": {"repeat": "values", "metavar": "NAME", "help": "collector to measure with"},
+    "--collector": {"repeat": "lists", "metavar": "NAME[,NAME]", "help": "collectors to measure with"},
     "--platform": {"default": "", "metavar": "NAME|FILE", "help": "machine that is measured, by name or file"},
     "--kernel": {"repeat": "values", "metavar": "NAME", "help": "kernel to predict"},
     "--expectations": {

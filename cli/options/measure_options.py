@@ -54,7 +54,11 @@ OPTIONS = {
         "metavar": "N",
         "help": "make this repetition only, from 0, as a job of its own does; deterministic measurements belong to 0",
     },
-    "--collector": {"repeat": "values", "metavar": "NAME", "help": "collector to use (default: all that work here)"},
+    "--collector": {
+        "repeat": "lists",
+        "metavar": "NAME[,NAME]",
+        "help": "collectors to use (default: all that work here)",
+    },
     "--list-collectors": {
         "action": "store_true",
         "help": "list the collectors and why some do not work here, and exit",

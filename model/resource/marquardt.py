@@ -27,6 +27,8 @@ CALLS = 200
 """Evaluations of a problem that is solved alone, at most."""
 LONGEST = 2.0
 """Largest change of a parameter in one step."""
+DAMPED = 1e-9
+"""Least damping, as a share of the squared derivatives: where only a sum is determined there is one answer."""
 
 
 def least_squares(residuals: Residuals, start: Array, low: Array, high: Array) -> Array:
@@ -48,7 +50,7 @@ def least_squares(residuals: Residuals, start: Array, low: Array, high: Array) -
         before, after = (rest**2).sum(axis=1), (residuals(trial, unsettled) ** 2).sum(axis=1)
         better = after <= before
         point[unsettled[better]] = trial[better]
-        damping[unsettled] = np.where(better, damping[unsettled] / 4, damping[unsettled] * 4)
+        damping[unsettled] = np.maximum(damping[unsettled] * np.where(better, 1 / 4, 4.0), DAMPED)
         small = (np.abs(trial - position) <= SETTLED * (1 + np.abs(position))).all(axis=1)
         unsettled = unsettled[~(small | (better & (before - after <= SETTLED**2 * before)))]
     for row in unsettled.tolist():

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,6 +19,7 @@ from ranksight.core.experiment import Experiment, Run
 from ranksight.model.application.breakdown import PARTS, Breakdown
 from ranksight.model.uncertainty.forecast import Forecast
 from ranksight.platforms import load
+from ranksight.reports.predictions import phase_times
 
 ORIGINAL = {(p, 240.0): sweeps for p in (4, 9, 16, 25)}
 COMMAND = ["--", "sh", "-c", "true", "{ranks}", "{size}"]
@@ -148,6 +151,20 @@ def test_why_two_answers_part(tmp_path: Path) -> None:
     json.dumps(level.to_dict(), allow_nan=False)
     here = cross_check(pet, ("ranks", "size"), np.array([[16.0, 240.0]]), _broken(50.0, 0.0), start)
     assert "where both were measured" in here[0].why
+
+
+def test_a_time_by_phases_that_could_be_anything_is_none(tmp_path: Path) -> None:
+    """From few rank counts, far out: said with the factor that its interval spans, and compared with nothing."""
+    pet = analyse(write(tmp_path / "e", ORIGINAL), load("generic"), clock="measured").pet
+    predicted = pet.at(400)
+    wide = replace(predicted, lower=predicted.total / 1e3, upper=predicted.total * 1e30)
+    pet = SimpleNamespace(at=lambda *_: wide, workload=pet.workload, measured=pet.measured)
+    total = _broken(float(predicted.total[0]), 0.0)
+    (found,) = cross_check(pet, ("ranks", "size"), np.array([[400.0, 240.0]]), total, total)
+    assert found.to_dict()["value"] is None
+    assert not found.agree
+    (line,) = [each.text for each in phase_times([found], "") if each]
+    assert line.startswith("ranks=400 size=240: no time by phases: the interval spans a factor of a million")
 
 
 def test_predict_shows_both(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

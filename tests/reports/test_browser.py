@@ -69,23 +69,29 @@ def test_the_script_runs_without_an_error(page: Path, tmp_path: Path) -> None:
     assert "<script>alert" not in dom
 
 
-@pytest.fixture
-def driven(page: Path) -> Iterator[Any]:
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
     playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
     with playwright.sync_playwright() as found:
-        browser = found.chromium.launch(executable_path=CHROMIUM, args=QUIET)
-        context = browser.new_context(offline=True, viewport={"width": 1280, "height": 800}, color_scheme="light")
-        tab = context.new_page()
-        said: list[str] = []
-        tab.on("console", lambda message: said.append(message.text))
-        tab.on("pageerror", lambda error: said.append(str(error)))
-        tab.on("request", lambda request: said.append(request.url) if request.url != f"file://{page}" else None)
-        tab.on("dialog", lambda dialog: said.append(dialog.message))
-        tab.goto(f"file://{page}")
-        tab.locator("html.drawn").wait_for()
-        yield tab
-        assert said == []
-        browser.close()
+        launched = found.chromium.launch(executable_path=CHROMIUM, args=QUIET)
+        yield launched
+        launched.close()
+
+
+@pytest.fixture
+def driven(page: Path, browser: Any) -> Iterator[Any]:
+    context = browser.new_context(offline=True, viewport={"width": 1280, "height": 800}, color_scheme="light")
+    tab = context.new_page()
+    said: list[str] = []
+    tab.on("console", lambda message: said.append(message.text))
+    tab.on("pageerror", lambda error: said.append(str(error)))
+    tab.on("request", lambda request: said.append(request.url) if request.url != f"file://{page}" else None)
+    tab.on("dialog", lambda dialog: said.append(dialog.message))
+    tab.goto(f"file://{page}")
+    tab.locator("html.drawn").wait_for()
+    yield tab
+    assert said == []
+    context.close()
 
 
 def go(tab: Any, section: str) -> None:
@@ -289,25 +295,22 @@ def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.mark.parametrize("width", [390, 1280])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_no_serious_fault_of_accessibility(page: Path, axe: str, scheme: str, width: int) -> None:
-    playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
-    with playwright.sync_playwright() as found:
-        browser = found.chromium.launch(executable_path=CHROMIUM, args=QUIET)
-        size = {"width": width, "height": 800}
-        tab = browser.new_context(bypass_csp=True, color_scheme=scheme, viewport=size).new_page()
-        tab.goto(f"file://{page}")
-        tab.evaluate(axe)
-        faults = {}
-        for section in (
-            ("front", "breakdown", "kernels", "communication", "evidence") if width > 390 else ("front", "kernels")
-        ):
-            go(tab, section)
-            if section == "kernels":
-                tab.click("[data-open=first]")
-            faults[section] = [
-                (fault["id"], fault["nodes"][0]["html"]) for fault in tab.evaluate("axe.run()")["violations"]
-            ]
-        browser.close()
+def test_no_serious_fault_of_accessibility(page: Path, axe: str, browser: Any, scheme: str, width: int) -> None:
+    context = browser.new_context(bypass_csp=True, color_scheme=scheme, viewport={"width": width, "height": 800})
+    tab = context.new_page()
+    tab.goto(f"file://{page}")
+    tab.evaluate(axe)
+    faults = {}
+    for section in (
+        ("front", "breakdown", "kernels", "communication", "evidence") if width > 390 else ("front", "kernels")
+    ):
+        go(tab, section)
+        if section == "kernels":
+            tab.click("[data-open=first]")
+        faults[section] = [
+            (fault["id"], fault["nodes"][0]["html"]) for fault in tab.evaluate("axe.run()")["violations"]
+        ]
+    context.close()
     assert not any(faults.values()), faults
 
 
