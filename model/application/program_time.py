@@ -72,7 +72,7 @@ def program_time(
         others = equation.machine.wider(others, spread("outside"))
         total, form = _plus(total, form, _first_row(others), others.form[0])
     value, lower, upper = (end[None] for end in total.interval(CENTRAL))
-    summed = whole.judged(replace(summed, form=form[None], value=value, lower=lower, upper=upper))
+    summed = replace(summed, form=form[None], value=value, lower=lower, upper=upper).judged()
     if not exchanged and not any(kernel in PROGRAM or equation.sends(kernel) for kernel in timed):
         summed = equation.first_step(summed, np.array([False]), np.array([True]), points)
     return Breakdown(summed, kernels, each, slowest, refined.terms, others, exchanged, refined.taken)

@@ -129,6 +129,13 @@ class Forecast:
         lower, upper = (np.where(positive, power, end) for power, end in zip(powers, (low, high), strict=True))
         return replace(self, lower=lower, upper=upper, level=level)
 
+    def judged(self) -> Forecast:
+        """The same answers, :data:`WIDE` where an interval spans more than a factor of :data:`WIDEST`."""
+        low, high = self.lower, self.upper
+        factor = np.where(high == low, 1.0, np.divide(high, low, out=np.full(low.shape, np.inf), where=low > 0))
+        status, reason = judged_by_width(factor, self.status, self.reason)
+        return replace(self, status=status, reason=reason)
+
     def quantity(self, index: Index | slice = slice(None)) -> Quantity:
         """The rows `index` (K,), all when not given, as positive quantities; NaN where the index is negative, or the
         value is not above zero."""
