@@ -110,7 +110,7 @@ class Single(Listed):
 
     @property
     def hypotheses(self) -> Hypotheses:  # type: ignore[override]
-        """Those of times."""
+        """Those of what scatters."""
         return (_along_ranks() if self._ranks else _single())[0]
 
     @property
@@ -149,16 +149,8 @@ ENOUGH = 5
 
 @lru_cache(maxsize=1)
 def _single() -> tuple[Hypotheses, Hypotheses]:
-    forms, prior = _forms()
-    counted = hypotheses(forms, prior)
-    # What is done once a line, a face, a volume or a volume in every step is added up in most times. Where the parts
-    # are as large as each other a single power between theirs is as near to the values, and falls behind beyond.
-    powers = [(float(n), 0.0, 0.0) for n in range(1, 5)]
-    for terms in (*itertools.combinations(powers, 2), *itertools.combinations(powers, 3)):
-        for others in ((), (ONE,)) if len(terms) == 2 else ((),):
-            forms.append(tuple((term,) for term in (*others, *terms)))
-            prior.append(0.0)
-    return hypotheses(forms, prior), counted
+    listed = hypotheses(*_forms())
+    return listed, listed
 
 
 @lru_cache(maxsize=1)
