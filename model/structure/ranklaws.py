@@ -106,9 +106,9 @@ class RankLaws(Structure):
             further = margin_reach(np.where(whole, ranks, 1).astype(np.int64)) * value
             reach = np.where(reach > 0, np.fmax(reach, further), reach)
         lower, upper = np.maximum(lower - reach, 0.0), upper + reach
-        said = Forecast(value, lower, upper, status, reason, np.ones(shape)).judged()
-        said.status[:, ~whole] = forecast.DOMAIN
-        return said
+        by_sums = Forecast(value, lower, upper, status, reason, np.ones(shape)).judged()
+        by_sums.status[:, ~whole] = forecast.DOMAIN
+        return by_sums
 
     def improved(self, answer: Forecast, fitted: Fitted, points: Array, exact: Collection[Key]) -> Forecast:
         """Sums of terms of the ranks, wherever these are whole."""
