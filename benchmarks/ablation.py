@@ -32,7 +32,7 @@ from benchmarks.tasks import Task, make
 from ranksight.core.metrics import metric as described
 from ranksight.model.process.covariance import PARTS, Turn
 from ranksight.model.process.prevalence import Prevalence, learned
-from ranksight.model.search import crosswise
+from ranksight.model.search import composite, crosswise
 from ranksight.model.search.terms import LEVELLING
 from ranksight.model.spaces import default
 
@@ -284,7 +284,7 @@ def value_of(place: str) -> float:
 
 def _forget() -> None:
     """Hypotheses that were listed with other weights."""
-    for cached in (default.default, default._along_ranks, crosswise._structures):
+    for cached in (default.default, default._along_ranks, composite._forms, crosswise._structures):
         cached.cache_clear()
 
 

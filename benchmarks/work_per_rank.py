@@ -1,4 +1,4 @@
-"""Functions of work per rank on few and crossed runs.
+"""Functions of work per rank on few and crossed runs: with them as hypotheses, and without.
 
 The truth is known: powers, volume and surface of a share x = size^d / ranks with and without a constant, and as a check
 what does not follow the share. Designs are those that people measure where a full grid is too dear.
@@ -6,7 +6,7 @@ what does not follow the share. Designs are those that people measure where a fu
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from benchmarks.settings import Settings
 from benchmarks.table import markdown
 from benchmarks.tasks import Array
 from ranksight.model.fitting.fit_series import fit_series
+from ranksight.model.search import crosswise
 from ranksight.model.series.reducing import Series
 from ranksight.model.uncertainty.forecast import OK
 
@@ -37,21 +38,30 @@ def run(settings: Settings) -> str:
     """A table of median and 90th percentile of the errors at 4 to 8 times the ranks."""
     count = FUNCTIONS // 4 if settings.quick else FUNCTIONS
     rows: list[list[object]] = []
+    offered = crosswise.screen_composites
     for metric, noise in (("instructions", 0.0), ("time", NOISE)):
         for design, points in DESIGNS.items():
             row: list[object] = [f"{metric}, {design}"]
             for follows in (True, False):
-                row += _judged(np.array(points, dtype=np.float64), metric, noise, count, follows)
+                for screen in (offered, _none):
+                    crosswise.screen_composites = screen
+                    try:
+                        row += _judged(np.array(points, dtype=np.float64), metric, noise, count, follows)
+                    finally:
+                        crosswise.screen_composites = offered
             rows.append(row)
-    header = [
-        "metric and runs",
-        *(f"{kind}: {what}" for kind in ("share", "other") for what in ("error %", "covered %")),
-    ]
+    kinds = ("share", "share, without", "other", "other, without")
+    header = ["metric and runs", *(f"{kind}: {what}" for kind in kinds for what in ("error %", "covered %"))]
     return (
         f"{count} functions of each kind, 2 % noise on times; medians (90th percentiles) of the errors at 64 and 128 "
-        "ranks from 16. *Share*: functions of work per rank; *other*: of the size, or of the ranks' root. Coverage "
-        "is of the answers that are predicted.\n\n" + markdown(header, rows)
+        "ranks from 16. *Share*: functions of work per rank; *other*: of the size, or of the ranks' root; *without*: "
+        "these forms not offered as functions of one argument. Coverage is of the answers that are predicted.\n\n"
+        + markdown(header, rows)
     )
+
+
+def _none(*_: object) -> Iterator[crosswise.Screened]:
+    return iter(())
 
 
 def _judged(points: Array, metric: str, noise: float, count: int, follows: bool) -> list[object]:

@@ -1,17 +1,33 @@
-"""Terms of a rank's share of the work, x = size^d / ranks, and blocks of it with ghost layers.
+"""Functions of the work per rank, x = size^d / ranks, searched in addition to those of each parameter.
 
 A domain of d dimensions that is divided among ranks leaves each a share x, and counts follow the share's volume and
-surface whatever made it so: many ranks or a small problem.
+surface whatever made it so: many ranks or a small problem. Such functions have one argument. Runs which vary ranks and
+size together, or only few of the combinations, therefore determine them as well as a full grid does, from the values of
+x instead of several values of each parameter.
 """
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
+from functools import lru_cache
+
 import numpy as np
 
 from ranksight.core.arrays import Array, Index, Mask
+from ranksight.core.metrics import Kind
 from ranksight.model import priors
 from ranksight.model.search.basis import Basis
-from ranksight.model.search.terms import Factor, ghosted
+from ranksight.model.search.problem import pose
+from ranksight.model.search.screening import Screened, screen
+from ranksight.model.search.terms import ONE, Factor, Hypotheses, ghosted, hypotheses
+from ranksight.model.series.noise import Location
+
+DIMENSIONS = (1, 2, 3)
+SHARES: tuple[float, ...] = (1 / 4, 1 / 3, 1 / 2, 2 / 3, 3 / 4, 1.0, 4 / 3, 3 / 2, 2.0)
+"""Powers of x that are offered, as far as the space has the factors."""
+FEWEST = 3
+"""Values of x needed to determine a function of it."""
 
 
 def composite(basis: Basis, terms: Index) -> Mask:
@@ -25,6 +41,42 @@ def composite(basis: Basis, terms: Index) -> Mask:
     if basis.divisor is not None:
         two &= powers[..., basis.divisor] < 0
     return np.asarray(two & whole & (falling < 0) & ~np.isnan(powers).any(axis=-1))
+
+
+def screen_composites(
+    basis: Basis, points: Array, location: Location, positive: Mask, kind: Kind
+) -> Iterator[Screened]:
+    """Functions of work per rank, solved on all series and judged as functions of that one argument.
+
+    `basis`: in whose terms the hypotheses are expressed. `points` (n, m). `location`, `positive`, `kind`: see
+    :meth:`ranksight.model.search.offer.Offer.screen`.
+
+    Yields
+    ------
+    Screened
+        One for each way of dividing that the points determine.
+    """
+    for powers in _divisions(points.shape[1], basis.divisor):
+        used = np.array(powers) != 0
+        if not (points[:, used] > 0).all():
+            continue
+        x = np.exp(np.log(points[:, used]) @ np.array(powers)[used])
+        x = np.array([float(f"{value:.9g}") for value in x])
+        numbers, exponents = _numbers(basis, powers)
+        if len(np.unique(x)) < FEWEST or not numbers:
+            continue
+        offered = _forms(exponents)
+        listing = Basis.listed(offered.terms, x[:, None])
+        solved = screen(offered, pose(listing, x[:, None], location, positive, kind))
+        place = {ONE: 0} | {(e, 0.0, 0.0): number for e, number in zip(exponents, numbers, strict=True)}
+        choice = np.array([place[tuple(term[0].tolist())] for term in offered.terms], dtype=np.intp)
+        yield Screened(
+            solved.residual,
+            solved.offset,
+            solved.members,
+            solved.prior,
+            np.broadcast_to(choice, (len(solved.residual), len(choice))),
+        )
 
 
 def ghost_blocks(factors: tuple[Factor, ...], divisor: int, series: int) -> tuple[Index, Index, Array]:
@@ -48,3 +100,43 @@ def ghost_blocks(factors: tuple[Factor, ...], divisor: int, series: int) -> tupl
     table = np.array([row + [-1] * (width - len(row)) for row in members], dtype=np.intp)
     choice = np.ascontiguousarray(np.broadcast_to(np.array(terms, dtype=np.intp), (series, len(terms))))
     return choice, table, np.array(prior)
+
+
+def _divisions(parameters: int, divisor: int | None) -> list[tuple[float, ...]]:
+    """Powers of the parameters in x: one divides, another is an extent or all others are."""
+    divisions: dict[tuple[float, ...], None] = {}
+    for ranks in range(parameters) if divisor is None else (divisor,):
+        for size, d in itertools.product((a for a in range(parameters) if a != ranks), DIMENSIONS):
+            divisions[tuple(-1.0 if a == ranks else float(d) * (a == size) for a in range(parameters))] = None
+        divisions[tuple(-1.0 if a == ranks else 1.0 for a in range(parameters))] = None
+    return list(divisions)
+
+
+def _numbers(basis: Basis, powers: tuple[float, ...]) -> tuple[list[int], tuple[float, ...]]:
+    """Numbers of the terms x^e that the basis has, and e."""
+    factors = basis.axes[0].exponents[:, 0].tolist()
+    place = {round(power, 9): at for at, (power, *rest) in enumerate(factors) if rest == [0.0, 0.0]}
+    radix = len(factors)
+    numbers, exponents = [], []
+    for e in SHARES:
+        digits = [place.get(round(e * power, 9)) for power in powers]
+        if None not in digits:
+            numbers.append(sum((digit or 0) * radix**axis for axis, digit in enumerate(digits)))
+            exponents.append(e)
+    return numbers, tuple(exponents)
+
+
+@lru_cache(maxsize=32)
+def _forms(exponents: tuple[float, ...]) -> Hypotheses:
+    """Powers of x with and without a constant, and the volume of a share with a surface of it."""
+    power: dict[float, tuple[Factor]] = {e: ((e, 0.0, 0.0),) for e in exponents}
+    constant: tuple[Factor] = (ONE,)
+    weights = priors.FORMS
+    forms, prior = [], []
+    for e in exponents:
+        forms += [[power[e]], [constant, power[e]]]
+        prior += [weights["work per rank"] + weights["alone"], weights["work per rank"]]
+        if e < 1 and 1.0 in power:
+            forms += [[power[1.0], power[e]], [constant, power[1.0], power[e]]]
+            prior += [weights["work per rank"]] * 2
+    return hypotheses(forms, prior)

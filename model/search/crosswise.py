@@ -26,7 +26,7 @@ from ranksight.model import priors
 from ranksight.model.search import leastsquares
 from ranksight.model.search.basis import Basis
 from ranksight.model.search.chosen import best_of, everywhere, solve, together
-from ranksight.model.search.composite import ghost_blocks
+from ranksight.model.search.composite import ghost_blocks, screen_composites
 from ranksight.model.search.gridforms import borne
 from ranksight.model.search.offer import Offer
 from ranksight.model.search.pairs import NATURAL, best_pairs
@@ -72,10 +72,10 @@ class Crossed(Offer):
             # What every iteration takes grows on beyond those seen, however little that was.
             problem.rise[:, self.line] = np.inf
             return problem, screen(space, problem, points)
-        known = []
+        known = list(screen_composites(basis, points, location, positive, kind))
         if problem.exact and self.parameters == 2 and self.divisor is not None and self.grids:
             blocks = ghost_blocks(space.factors, self.divisor, len(problem.weights))
-            known = [borne(problem, solve(problem, *blocks))]
+            known.append(borne(problem, solve(problem, *blocks)))
         return problem, screen(space, problem, points, known)
 
 
