@@ -27,11 +27,10 @@ from ranksight.model.search import leastsquares
 from ranksight.model.search.basis import Basis
 from ranksight.model.search.chosen import best_of, everywhere, solve, together
 from ranksight.model.search.composite import ghost_blocks, screen_composites
-from ranksight.model.search.gridforms import borne
 from ranksight.model.search.offer import Offer
 from ranksight.model.search.pairs import NATURAL, best_pairs
 from ranksight.model.search.problem import Problem, pose
-from ranksight.model.search.screening import CANCELLED, Screened
+from ranksight.model.search.screening import CANCELLED, Screened, borne
 from ranksight.model.search.terms import ONE, Factor
 from ranksight.model.series.noise import Location
 

@@ -12,9 +12,8 @@ from ranksight.core.arrays import Array, Index
 from ranksight.core.records import dataclass
 from ranksight.model import priors
 from ranksight.model.search.chosen import best_of, everywhere, solve
-from ranksight.model.search.gridforms import borne
 from ranksight.model.search.problem import Problem
-from ranksight.model.search.screening import SOLVED, Screened
+from ranksight.model.search.screening import SOLVED, Screened, borne
 from ranksight.model.search.terms import ONE, Factor
 from ranksight.model.series.noise import SMALLEST
 

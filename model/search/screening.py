@@ -41,6 +41,8 @@ SOLVED = 50_000
 """Solutions worked on at a time: as many as stay in a processor's cache."""
 SIMPLE = np.array([3.0, 4.0])
 """Denominators of simple fractions, and of their halves."""
+LEFT = 1e-2
+"""Share of the values' variation, root mean square, that a form on a process grid may leave."""
 KEPT = 16
 """Hypotheses kept a series: those that carry the posterior weight."""
 
@@ -144,6 +146,27 @@ def screen_terms(problem: Problem, terms: Index, members: Index, prior: Array) -
             residual[:, rows] = solution.residual
             offset[:, rows] = np.where(allowed & np.isfinite(solution.residual), known - determinant / 2, -np.inf)
     return Screened(residual, offset, members, prior, terms[None], common=True)
+
+
+def borne(problem: Problem, screened: Screened) -> Screened:
+    """The same hypotheses without those on process grids that leave too much.
+
+    The sides of process grids vary in so many ways with the ranks that some form of them follows what merely scatters.
+    What a program does along them is decided: a form with such a term is possible only where it leaves :data:`LEFT`.
+    """
+    table = problem.basis.on_grid(screened.choice)
+    if not table.any():
+        return screened
+    has = np.zeros((len(table), len(screened.members)), dtype=bool)
+    for column in screened.members.T:
+        has |= table[:, column] & (column >= 0)
+    weights, values = problem.weights, problem.values
+    total = weights.sum(axis=1, keepdims=True)
+    mean = (weights * values).sum(axis=1, keepdims=True) / np.where(total > 0, total, 1.0)
+    varies = (weights * (values - mean) ** 2).sum(axis=1)
+    most = LEFT**2 * varies + problem.count * CANCELLED**2
+    loose = has & (screened.residual > most[:, None])
+    return replace(screened, offset=np.where(loose, -np.inf, screened.offset))
 
 
 def evidence(screened: Screened, count: Index, v0: Array, d0: Array) -> Array:

@@ -18,11 +18,10 @@ from ranksight.model import priors
 from ranksight.model.search.basis import Basis
 from ranksight.model.search.chosen import together
 from ranksight.model.search.crosswise import Crossed
-from ranksight.model.search.gridforms import borne
 from ranksight.model.search.offer import Listed, Offer
 from ranksight.model.search.pairs import best_pairs
 from ranksight.model.search.problem import Problem, pose
-from ranksight.model.search.screening import CANCELLED, Screened, screen
+from ranksight.model.search.screening import CANCELLED, Screened, borne, screen
 from ranksight.model.search.terms import GRIDDED, ONE, Factor, Hypotheses, ghosted, hypotheses, on_a_grid
 from ranksight.model.series.noise import Location
 from ranksight.model.spaces import SPACES
