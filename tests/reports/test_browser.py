@@ -81,6 +81,7 @@ def browser() -> Iterator[Any]:
 @pytest.fixture
 def driven(page: Path, browser: Any) -> Iterator[Any]:
     context = browser.new_context(offline=True, viewport={"width": 1280, "height": 800}, color_scheme="light")
+    context.set_default_timeout(120_000)  # what a busy machine takes is no fault of the page
     tab = context.new_page()
     said: list[str] = []
     tab.on("console", lambda message: said.append(message.text))
@@ -297,6 +298,7 @@ def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_no_serious_fault_of_accessibility(page: Path, axe: str, browser: Any, scheme: str, width: int) -> None:
     context = browser.new_context(bypass_csp=True, color_scheme=scheme, viewport={"width": width, "height": 800})
+    context.set_default_timeout(120_000)
     tab = context.new_page()
     tab.goto(f"file://{page}")
     tab.evaluate(axe)
