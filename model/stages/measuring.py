@@ -168,7 +168,8 @@ def _series(experiment: Experiment, statement: Statement, how: Reduction | Mappi
     series = with_beginnings(without_sums(series_from_experiment(experiment, statement.metrics, how)))
     remedy = "ranks are whole numbers from 1: import it again, or name that parameter otherwise"
     whole_ranks(series.parameters, series.points, "a run had {} ranks", remedy)
-    check(statement.search.get("iterations"), series.parameters, series.points)
+    if iterations := statement.search.get("iterations"):
+        check(iterations, series.parameters, series.points)
     settled = with_unsampled(settle(experiment, series))
     settled = replace(settled, series=with_stalls(settled.series, float(platform.line) if platform else LINE))
     how_timed, machine = "sampled" if settled.samples else "measured", "an unknown platform"
