@@ -39,10 +39,11 @@ SMALL = 0.01
 def notes(model: Learned, points: Array, with_energy: bool = True) -> tuple[str, ...]:
     """All that is to be said of a model's answers at `points` (k, m), each once; `with_energy`: of energy and power as
     well."""
+    iterations = model.fitted.iterations
     texts = [
         model.remarks.left_out,
         model.coordinates.remark(),
-        iterated(model.fitted, points),
+        iterated(model.fitted, iterations, points) if iterations and len(model.fitted) else "",
         *model.functions.stated.remark(points),
         *model.remarks.notes,
         *notes_of(model.remarks.contradictions),
