@@ -177,8 +177,8 @@ def figures(tasks: Sequence[Task], answers: Sequence[Answer], trivial: Sequence[
     ]
 
 
-def _usual_pace(discrepancy: Array, *rest: Any) -> Array:
-    return np.ones(len(discrepancy))
+def _usual_pace(around: Array, *rest: Any) -> Array:
+    return np.ones(len(around))
 
 
 def _no_spreads(above: Array, below: Array, rest: Array, pace: Array) -> tuple[Array, Array]:
@@ -207,7 +207,7 @@ def _levels_off(terms: Array) -> bool:
 
 def _table(table: Callable[[], Prevalence]) -> Stage:
     once = lru_cache(maxsize=1)(table)
-    return {"process.fit_process.learned": once, "fitting.fitted.learned": once}
+    return {"process.fit_process.learned": once}
 
 
 Stage = Mapping[str, Any]
@@ -235,7 +235,7 @@ OF_COUNTS: dict[str, Stage] = {
     "rounding of blocks": {
         "uncertainty.blocks.rounding": lambda points, location, *rest: np.zeros(len(location.values))
     },
-    "discrepancy learned": {"uncertainty.drift.pace": _usual_pace},
+    "counts that keep to their function": {"uncertainty.drift.pace": _usual_pace},
     "best of many forms": {"uncertainty.discrepancy.by_chance": np.ones_like},
     "drift": {"priors.DRIFT": 0.0},
 }

@@ -101,7 +101,7 @@ def case(folder: Path, factor: str, slope: str, place: Path) -> Case:
     said = model.breakdown(ranks[:, None])
     total = said.total
     known = np.isin(ranks, [run.configuration["ranks"] for run in made.runs])
-    blocking = np.full(len(ranks), np.nan) if said.exchanged is None else said.exchanged.factor.value[0]
+    blocking = np.full(len(ranks), np.nan) if not said.exchanged else said.exchanged.factor.value[0]
     return Case(factor, slope, ranks, wall, known, total.value[0], total.lower[0], total.upper[0], blocking)
 
 

@@ -273,7 +273,7 @@ def compare(folder: Path, kind: str, taper: int, program: str, asked: Sequence[i
 def _hidden(model: Model, point: np.ndarray) -> float:
     """Seconds of messages that computation hid in all runs."""
     sent, exchanged = model.equation.communication, model.breakdown(point[None]).exchanged
-    if sent is None or sent.hidden is None or exchanged is None:
+    if sent is None or sent.hidden is None or not exchanged:
         return 0.0
     return float(exchanged.network[sent.hidden.rows(sent.kinds)].sum())
 

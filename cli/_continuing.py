@@ -61,6 +61,8 @@ def plan_line(model: Model, path: Path, asked: Mapping[str, Sequence[float]], ex
         there = {name: [x * factor if name in grows else x for x in values] for name, values in asked.items()}
         try:
             offered = candidates(model.parameters, model.training, model.combinations(there), held=cores)
+            if offered.none_left:
+                continue
             price = cost_of(model, experiment).of(offered.points, 1).core_hours
         except RanksightError:
             continue

@@ -29,6 +29,16 @@ def _pairs(texts: list[str], option: str) -> list[tuple[str, str]]:
     return pairs
 
 
+def _molten(texts: list[str]) -> dict[str, tuple[str, ...]]:
+    """The columns that become one, by the one name of that, however many options list them."""
+    listed: dict[str, tuple[str, ...]] = {}
+    for name, columns in _pairs(texts, "--melt"):
+        listed[name] = (*listed.get(name, ()), *filter(None, columns.split(",")))
+    if len(listed) > 1:
+        raise UsageError(f"ranksight import: --melt makes one column, not {', '.join(listed)}", "give them one name")
+    return listed
+
+
 def _one(text: str | None) -> list[str]:
     return [] if text is None else [text]
 
@@ -162,7 +172,7 @@ def table_reader(chosen: argparse.Namespace) -> tuple[Naming, Read]:
         delimiter=chosen.delimiter,
         decimal=chosen.decimal,
         shape=Shape(
-            {name: tuple(filter(None, listed.split(","))) for name, listed in _pairs(_one(chosen.melt), "--melt")},
+            _molten(chosen.melt),
             dict(_pairs(_one(chosen.pivot), "--pivot")),
         ),
     )

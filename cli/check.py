@@ -28,10 +28,13 @@ def parse(parser: Parser, arguments: Sequence[str]) -> argparse.Namespace:
 
     chosen = with_parameters(parser, arguments)
     chosen.paths.sort(key=Path.is_dir)  # an experiment is a folder; either may be named first
-    if len(chosen.paths) > 2 or (len(chosen.paths) == 1 and chosen.baseline is None):
+    folders = sum(map(Path.is_dir, chosen.paths))
+    if folders > 1 or len(chosen.paths) > 2 or (len(chosen.paths) == 1 and chosen.baseline is None):
         what = "nothing is expected" if len(chosen.paths) == 1 else f"{len(chosen.paths)} paths are given"
+        what = f"{folders} experiments are given" if folders > 1 else what
         raise UsageError(
-            f"ranksight check: {what}", "write ranksight check EXPECTATIONS.toml EXPERIMENT, or EXPERIMENT --baseline"
+            f"ranksight check: {what}",
+            "write ranksight check EXPECTATIONS.toml EXPERIMENT, or EXPERIMENT --baseline EARLIER",
         )
     return chosen
 

@@ -7,13 +7,15 @@ import sys
 from pathlib import Path
 
 from ranksight.cli._project import experiment_here
+from ranksight.cli._saying import say
 from ranksight.core.errors import UsageError, meant
 from ranksight.core.files import check_output, write_output
+from ranksight.core.units import some_of
 
 
 def run(args: argparse.Namespace) -> int:
     """Export; 0 when the file is written."""
-    from ranksight.reports.exporting import FORMATS, Exported
+    from ranksight.reports.exporting import FORMATS, Exported, incomplete
     from ranksight.reports.terminal import Table, Text, show
 
     if args.list_formats:
@@ -42,7 +44,13 @@ def run(args: argparse.Namespace) -> int:
         from ranksight.model.fitted_model import Model
 
         model = Model.load(source)
-    written = FORMATS[args.form][1](Exported(experiment, model, metrics))
+    exported = Exported(experiment, model, metrics)
+    written = FORMATS[args.form][1](exported)
+    if args.form == "extrap" and not args.quiet and (missing := incomplete(exported)):
+        say(
+            f"note: not measured at every configuration, as Extra-P needs it, and left out: {some_of(missing)}; "
+            "'ranksight export csv' writes all"
+        )
     if args.output is None:
         sys.stdout.write(str(written))
         return 0

@@ -62,6 +62,7 @@ def run(args: argparse.Namespace) -> int:
     if args.budget is not None and not 0 < args.budget < float("inf"):
         raise UsageError(f"--budget {args.budget:g} is not a number of core-hours", "give a positive number")
 
+    from ranksight.analysis.planning.remedies import LONGER
     from ranksight.analysis.planning.spending import spending
     from ranksight.analysis.planning.values import Rule
     from ranksight.cli._continuing import measure_lines, template_of, work_options
@@ -98,9 +99,11 @@ def run(args: argparse.Namespace) -> int:
     repetitions = choice.runs[0].repetitions if choice.runs else 1
     commands = measure_lines(configurations, repetitions, folder, template, work)
     args.instead = []
-    if choice.costs_more and not choice.candidates.barred and not args.crowded:
+    if (choice.costs_more or choice.candidates.none_left) and not choice.candidates.barred and not args.crowded:
         itself = [dict(zip(model.parameters, map(float, target), strict=True)) for target in targets]
-        args.instead = measure_lines(itself, repetitions, folder, template, work)
+        known = (targets[:, None] == model.training[None]).all(axis=2).any()
+        times = args.reps or _repetitions(model, experiment) * (LONGER if known else 1)
+        args.instead = measure_lines(itself, times, folder, template, work)
     if model.coordinates:
         # Which of the runs' own parameters make such a value is the user's to say.
         commands, args.instead = [], []
@@ -175,15 +178,15 @@ def _print(choice: Choice, commands: list[str], args: argparse.Namespace) -> Non
             "", Text(f"next: measure runs of these values, where {args.coordinates.remark()}", hanging=2, style="cyan")
         )
         return
+    if args.instead:
+        show("", *map(next_step, args.instead))
+        return
     if not commands:
         if args.model.is_file():
             again = shell_line("ranksight", "predict", args.model, *options(args.asked))
         else:
             again = _again(args) if choice.runs else shell_line("ranksight", "fit", args.model)
         show("", next_step(again))
-        return
-    if args.instead:
-        show("", *map(next_step, args.instead))
         return
     said = "this plan assumed outcomes that only runs can show; plan again when they were made:"
     show("", said, Text(_again(args), 2, -1), *map(next_step, commands))

@@ -68,12 +68,6 @@ def least_surfaces(ranks: int, edges: Array, rising: bool = False) -> Ints:
     return np.asarray(ways[(cost <= cost.min(axis=1, keepdims=True) * (1 + EQUAL)).argmax(axis=1)])
 
 
-@lru_cache(maxsize=4096)
-def largest_prime(number: int) -> int:
-    """The largest prime factor of a whole number from 1 on; 1 of 1."""
-    return max(_primes(number), default=1)
-
-
 def grids_in(line: str) -> set[int]:
     """Dimensions of the process grids whose sides a command line gives the program."""
     return {int(found) for field in FIELD.findall(line) for found in _SIDE.findall(field)}

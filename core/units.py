@@ -37,7 +37,7 @@ def format_si(value: float, unit: str = "", digits: int = 3) -> str:
         return "0 s"
     if unit == "s" and size >= 999.5:
         # Nobody reads kiloseconds.
-        if size >= 1e15:
+        if size >= 1e9:
             return f"{value:.{digits}g} s"
         return f"{float(f'{value:.{digits}g}'):,.0f} s"
     table = _PREFIXES if size >= 1 or unit in ("", "B") else _SMALL

@@ -9,7 +9,7 @@ import numpy as np
 from ranksight.core.arrays import Array, ratio
 from ranksight.core.experiment import WHOLE
 from ranksight.core.mpi import communicates
-from ranksight.core.units import some_of
+from ranksight.core.units import in_full, some_of
 from ranksight.model.application.node import NODES
 from ranksight.model.fitting.iterations import iterated
 from ranksight.model.resource.counters import notes_of
@@ -39,13 +39,15 @@ SMALL = 0.01
 def notes(model: Learned, points: Array, with_energy: bool = True) -> tuple[str, ...]:
     """All that is to be said of a model's answers at `points` (k, m), each once; `with_energy`: of energy and power as
     well."""
+    iterations = model.fitted.iterations
     texts = [
         model.remarks.left_out,
         model.coordinates.remark(),
-        iterated(model.fitted, points),
+        iterated(model.fitted, iterations, points) if iterations and len(model.fitted) else "",
         *model.functions.stated.remark(points),
         *model.remarks.notes,
         *notes_of(model.remarks.contradictions),
+        ended(model, points),
         _outgrown(model, points),
         _crowded(model, points),
         _changing(model, points),
@@ -103,6 +105,23 @@ def _unpriced(model: Learned, points: Array) -> str:
     return (
         "the times are without communication: no network says what messages take; fit with a --platform that has one, "
         "such as generic"
+    )
+
+
+def ended(model: Learned, points: Array) -> str:
+    """Which kernels took no time in the largest runs, where `points` (k, m) are beyond these: that it stays so is
+    assumed."""
+    fitted, places = model.fitted, []
+    for part in fitted.below:
+        for row, axis, (_, first) in zip(part.rows.tolist(), part.axis.tolist(), part.between.tolist(), strict=True):
+            beyond = (points[:, axis] > fitted.trained[row, axis, 1]).any()
+            if fitted.metrics[row] == "time" and not fitted.coefficient[row].any() and beyond:
+                places.append(f"{fitted.kernels[row]} (from {fitted.parameters[axis]} {in_full(first)} on)")
+    if not places:
+        return ""
+    return (
+        f"no time was measured in the largest runs of {some_of(places)}: none is assumed beyond them; only more runs "
+        "show whether it comes back"
     )
 
 

@@ -192,7 +192,7 @@ class Learned(Stored):
         if not metric(name).additive or not len(rows):
             return []
         rho = self.correlation.get(name, whole.NOISE)
-        return [whole.judged(whole.add(refined.said, rows, self.shares[rows], rho))]
+        return [whole.add(refined.said, rows, self.shares[rows], rho).judged()]
 
     def whole_time(self, forecast: Forecast, broken: Breakdown) -> Forecast:
         """The whole program's time of what :meth:`ask` gave, one row.

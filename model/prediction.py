@@ -223,7 +223,7 @@ def _far(model: Learned, points: Array, level: float, times: Array) -> list[str]
 def _with_parts(prediction: Prediction, model: Learned, broken: Breakdown) -> Prediction:
     """The prediction with the parts of the program's time."""
     network, exchanged, points = model.equation.network, broken.exchanged, prediction.answers.points
-    sent = [] if exchanged is None or not network else exchanged.table(model.parameters, points)
+    sent = exchanged.table(model.parameters, points) if exchanged and network else []
     wall = dict(zip(broken.kernels, broken.by_kernel, strict=True))
     return replace(prediction, parts=broken.parts, communication=sent, wall=wall)
 

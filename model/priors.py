@@ -13,7 +13,6 @@ FORMS: Mapping[str, float] = {
     "nested": -2.0,
     "completed": -3.0,
     "completed by a product": -5.0,
-    "plain pair": -2.0,
     "beyond ideal": -1.0,
     "process grid": -1.0,
     "one side": -1.0,
@@ -22,8 +21,7 @@ FORMS: Mapping[str, float] = {
 """Logarithms of the weight of a form, 1, relative to a constant with one term or one product: the constant by itself,
 one form that stands for a whole kind of behaviour; a term without a constant; two terms, one of which falls; others of
 two or three, of which there are many; a product with one of its factors; two terms with one more that explains what
-they leave, of one parameter or of several; pairs of products, completed or not, where other forms leave no more than
-scatter, which are as many again; a decay faster than the division of work, which needs caches that take in
+they leave, of one parameter or of several; a decay faster than the division of work, which needs caches that take in
 more with every rank; a term of a process grid of several dimensions, and of one of its sides; and any function of the
 work per rank. Chosen by ``python -m benchmarks choices``."""
 FACTORS: Mapping[str, float] = {
@@ -59,7 +57,7 @@ ANOTHER_REGIME = -3.0
 FORMS_WORTH = 20.0
 """Series that the weights of forms count for, 1, compared with those of the experiment."""
 WORTH = 5.0
-"""Series or kernels that other priors count for, 1: the law of the discrepancy, the weights of the laws of a time."""
+"""Kernels that the weights of the laws of a time count for before the runs, 1."""
 FOREIGN_GRID = 0.02
 """Probability that what goes by a process grid goes by another one than most kernels do, 1."""
 NEIGHBOURS: Mapping[str, float] = {"mixed": 0.5, "unequal": 0.05, "once": 0.5, "edges": 0.5, "constant": 0.5}
@@ -214,16 +212,7 @@ specification updates: Xeon E5-2600 v3, turbo of all cores), vector units below.
 """
 DRIFT = 0.06
 """Standard deviation of the exponent by which a measured quantity leaves its function beyond the runs, per e-fold of a
-parameter, 1, where its discrepancy is :data:`DISCREPANCY`; chosen by ``python -m benchmarks choices``."""
-DISCREPANCY = 0.03
-"""Scale of the discrepancy, the part of the residuals that noise does not explain, 1: that of a half-t law of three
-degrees of freedom."""
-DISCREPANCY_CHOSEN = 1.0
-"""Degrees of freedom that the choice among hypotheses takes from the residuals, 1."""
-UNEVEN = 0.15
-"""Standard deviation of the logarithm of a time, upwards, on a number of ranks or nodes with a larger prime factor than
-any measured, 1: domains and process grids are cut less evenly there. Chosen by the interval score of the second splits
-(0, 0.1, 0.15, 0.2)."""
+parameter, 1; chosen by ``python -m benchmarks choices``."""
 UNDIVIDED = 0.7
 """Power of a ratio of machines with which what more nodes do not divide changes, 1: 0.8 by strong scaling of GROMACS,
 0.6 by that of OpenSBLI, each judged by the other (``python -m benchmarks ratios``)."""

@@ -9,6 +9,7 @@ import numpy as np
 from ranksight.analysis.diagnosis.kind import UNKNOWN
 from ranksight.analysis.planning.remedies import named_run
 from ranksight.core.metrics import metric
+from ranksight.model.uncertainty.forecast import OK
 from ranksight.reports.ideal import SMALL, Ideal, Loss
 from ranksight.reports.palette import NAMES
 from ranksight.reports.sweep import RANKS, Sweep, place, sufficient
@@ -62,6 +63,9 @@ def answer(sweep: Sweep, against: Ideal | None, lost: Sequence[Loss] = (), then:
         what = "most of it" if lost[0].share > MOST else "the largest part"
         most = f", {what} {'to ' if lost[0].kernel else ''}{loss_words(lost[0])}"
         most += f" in {lost[0].kernel}" if lost[0].kernel else ""
+        row = sweep.model.functions.rows.get((lost[0].kernel, "time")) if lost[0].kernel else None
+        if row is not None and sweep.said.status[row, -1] != OK:
+            most += ", whose own time has insufficient data"
     kept = f"{efficiency:.0%}" if efficiency >= 0.005 else "less than 1%"
     gone = f"{share:.0%}" if share < 0.995 else "nearly all"
     return f"{said}: {kept} efficient in {against.kind} scaling, so {gone} of the time is lost{most}.{bound}"

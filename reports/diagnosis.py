@@ -13,7 +13,7 @@ from ranksight.analysis.diagnosis.verdicts import REST_UNKNOWN
 from ranksight.core.names import short_names
 from ranksight.core.units import counted, format_factor, format_program, format_si, in_full, in_words
 from ranksight.model.application.exchanged import MEANINGS
-from ranksight.model.notes import one_domain
+from ranksight.model.notes import ended, one_domain
 from ranksight.model.uncertainty.forecast import IMPUTED, REASONS
 from ranksight.reports import equation_terms
 from ranksight.reports.growth import NAME, SMALL, efficiencies, efficiency, heavy_rows, ranks_words, scaling
@@ -31,6 +31,10 @@ STYLES = {"memory-bound": "magenta", "cache-bound": "magenta", "latency-bound": 
           "communication-bound": "yellow", "imbalance-bound": "red", "undecided": "dim"}  # fmt: skip
 WAITS = ("serialisation", "late arrival")
 """Problems found in measured times in MPI, and not in the model."""
+NO_RANKS = (
+    "note: what limits scaling, and efficiency, are shown over the number of ranks, which is no parameter of these "
+    "runs: measure or import it as the parameter ranks (--parameter ranks=COLUMN)"
+)
 POINTS = 6  # bars of a curve over ranks
 
 
@@ -48,6 +52,8 @@ def blocks(found: Diagnosis, most: int = 12) -> list[Block]:
         said += [*_program(found, at), *_configuration(part, most, curves), ""]
     if "ranks" in parameters:
         said += [*scaling(found, most), "", *efficiencies(found), ""] if _varied(found) else [_unvaried(found), ""]
+    else:
+        said += [Text(NO_RANKS, 0), ""]
     said += _terms(found, most) + _pairs(found, most) + _exchanges(found, most) + _algorithms(found, most)
     if "ranks" in parameters:
         said += _advice(found, most)
@@ -115,8 +121,9 @@ def _program(found: Diagnosis, at: int) -> list[Block]:
     sums = float(found.evidence.total[at] / program.value[0, at])
     if sums > OVERLAP:
         said.append(Text(f"the kernels add up to {sums:.2g} times the program's time; shares are of their sum", 2))
-    if note := one_domain(found.model, found.evidence.points[at : at + 1]):
-        said.append(Text(f"note: {note}", 2))
+    for of_point in (one_domain, ended):
+        if note := of_point(found.model, found.evidence.points[at : at + 1]):
+            said.append(Text(f"note: {note}", 2))
     return said
 
 

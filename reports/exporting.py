@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ranksight.core.arrays import Mask
 from ranksight.core.errors import InputError, ToolError, nearest
 from ranksight.core.experiment import WHOLE, Experiment
 from ranksight.core.metrics import metric as described
@@ -83,8 +84,7 @@ def extrap(what: Exported) -> str:
     more are left out. Raises InputError when no function is left.
     """
     series = with_beginnings(what.series())
-    values = series.values
-    kept = np.asarray(np.all(np.any(np.isfinite(values), axis=2), axis=1))
+    values, kept = series.values, _complete(series)
     if not kept.any():
         raise InputError("no metric was measured at every configuration, as Extra-P needs it", "name some by --metric")
     lines = []
@@ -101,6 +101,17 @@ def extrap(what: Exported) -> str:
             )
         )
     return "\n".join(lines) + "\n"
+
+
+def incomplete(what: Exported) -> list[str]:
+    """Kernel and metric of what :func:`extrap` leaves out."""
+    series = with_beginnings(what.series())
+    return [f"{series.metrics[row]} of {series.kernels[row]}" for row in np.flatnonzero(~_complete(series)).tolist()]
+
+
+def _complete(series: Series) -> Mask:
+    """Which series (s,) were measured at every configuration."""
+    return np.asarray(np.all(np.any(np.isfinite(series.values), axis=2), axis=1))
 
 
 def _decimal(number: float) -> float:

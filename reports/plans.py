@@ -103,7 +103,8 @@ def blocks(choice: Choice, crowded: bool = False, sharing: bool = False) -> list
         f"{name} {rule.text}{' (as measured)' if rule.inferred else ''} to {in_full(choice.candidates.limits[name][1])}"
         for name, rule in choice.candidates.rules.items()
     ]
-    said.append(Text(f"considered: {', '.join([counted(count, 'configuration'), *rules])}", 0, 12))
+    if count:
+        said.append(Text(f"considered: {', '.join([counted(count, 'configuration'), *rules])}", 0, 12))
     target_cost, budget = (spent(each, choice.budget) for each in (choice.target_cost, choice.budget))
     targets = f"target{'s' if len(goal.targets) > 1 else ''}"
     instead = f"running the {targets} instead {target_cost}"
@@ -201,7 +202,7 @@ def _ending(choice: Choice) -> Text:
     reasons = {
         RUNS: f"more with --runs, {left} are left",
         BUDGET: f"the {left} left pay for no other run",
-        NOTHING: "no other configuration is left under the rules",
+        NOTHING: choice.candidates.none_left or "no other configuration is left under the rules",
     }
     return Text(made + reasons[choice.ended], 0, 2)
 

@@ -62,8 +62,8 @@ def _cell(part: float, best: bool, same: bool, count: int) -> str:
 def ties(found: Spending) -> list[str]:
     """Which counts have the same of each quantity, as far as is known, in sentences."""
     return [
-        f"{NAMES[name]} is the same at {some_of([in_full(x) for x in found.counts[mask].tolist()], 12)} {found.along} "
-        "within what their difference is uncertain by: (least)"
+        f"(least): {NAMES[name]} at {some_of([in_full(x) for x in found.counts[mask].tolist()], 12)} {found.along} "
+        "differs by less than its uncertainty"
         for name, mask in found.same().items()
         if np.count_nonzero(mask) > 1
     ]
@@ -84,7 +84,8 @@ def blocks(found: Spending) -> list[Block]:
     said: list[Block] = [Text(f"what a run takes{where}", style="bold"), Table(heads, rows, 2)]
     best = found.best()
     if len(best) > 1:
-        said += ["", Text(f"best number of {found.along}, and what is lost of the others there", style="bold")]
+        head = f"best number of {found.along} by each, and how much more the others take there"
+        said += ["", Text(head, style="bold")]
         said.append(Table(["least:word", found.along, *(NAMES[name] for name in best)], choices(found), 2))
     return [*said, *(Text(f"note: {text}", 0, 4) for text in (*ties(found), *found.notes))]
 

@@ -43,7 +43,7 @@ def traffic(sweep: Sweep) -> Traffic | None:
     names, rows = equation.communication.names, functions.rows
     index = {metric: np.array([rows[name, metric] for name in names]) for metric in ("messages", "bytes_sent")}
     seconds = np.full((len(names), len(sweep.points)), np.nan)
-    if sweep.breakdown.exchanged is not None:
+    if sweep.breakdown.exchanged:
         seconds = sweep.breakdown.exchanged.times.value
     return Traffic(
         names,

@@ -46,8 +46,7 @@ def observe_balance(experiment: Experiment) -> dict[str, Any]:
         if counters is None:
             continue
         of_ranks = counters.rank != ALL_RANKS  # others are kernels, or the whole program, that their source had reduced
-        if (rows := working(run, counters)) is not None:
-            of_ranks &= rows
+        of_ranks &= working(run, counters)
         rank = counters.rank[of_ranks]
         if not (rank != rank[:1]).any():
             continue

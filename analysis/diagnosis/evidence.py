@@ -267,7 +267,7 @@ def gather(
 def _message_ends(broken: Breakdown, sent: Mask) -> Array | None:
     """How much less and more than their value messages may take, (2, K, k), by the interval of BF_comm; nothing where a
     kernel's messages are not `sent` on the network but have measured times of their own."""
-    if broken.exchanged is None:
+    if not broken.exchanged:
         return None
     factor, seconds = broken.exchanged.factor, np.where(sent, broken.each["communication"], 0.0)
     ends = np.stack([ratio(end[0], factor.value[0], 1.0) - 1.0 for end in (factor.lower, factor.upper)])

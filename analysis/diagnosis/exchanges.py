@@ -104,7 +104,7 @@ def blocking_table(model: Model, points: Array, level: float) -> pd.DataFrame:
     rows: list[dict[str, Any]] = []
     if sent.blocking is not None and network:
         exchanged = model.breakdown(points).exchanged
-        rows = [] if exchanged is None else exchanged.at(level).table(model.parameters, points)
+        rows = exchanged.at(level).table(model.parameters, points) if exchanged else []
     return pd.DataFrame(rows, columns=list(EXCHANGED))
 
 

@@ -35,6 +35,7 @@ class Candidates:
     thinned: tuple[str, ...]  # parameters of whose values only some were considered
     barred: str = ""  # the rule or limit given that forbids to run a target itself; empty where none does
     held: float | None = None  # largest number of ranks considered, where the cores of the machine are why
+    none_left: str = ""  # why there are no points, and what to do; empty where there are
 
 
 def cores_of(experiment: Experiment) -> float | None:
@@ -58,7 +59,7 @@ def candidates(
     """All configurations under the rules, without those at or beyond a target; and each target inside of the range
     measured, as one run shows it best.
 
-    Raises InputError when a rule or limit names no parameter, or nothing is left to measure.
+    Where nothing is left to measure there are no points. Raises InputError when a rule or limit names no parameter.
 
     `measured` (n, m), `targets` (t, m). `rules`: for parameters without one it is inferred from the values measured.
     `limits`: smallest and largest value by parameter; None leaves an end to the default: the smallest value measured;
@@ -74,6 +75,8 @@ def candidates(
         ranks = targets[:, list(parameters).index("ranks")]
         if len(bad := ranks[(ranks < 1) | (ranks % 1 != 0)]):
             raise InputError(f"ranks are asked at {bad[0]:g}", "give whole numbers of ranks, 1 or more")
+        if ranks.max() > RANKS:
+            raise InputError(f"ranks are asked at {in_full(ranks.max())}", f"a run has {in_full(RANKS)} at most")
     above_zero(parameters, measured, targets)
     axes = [
         _axis(
@@ -90,8 +93,6 @@ def candidates(
     points = _open(few, measured, targets)
     if not len(points) and any(axis.held is not None and held is not None and axis.held > held for axis in axes):
         return candidates(parameters, measured, targets, rules, limits)
-    if not len(points):
-        raise _nothing_left(axes, measured, targets)
     return Candidates(
         points,
         {axis.name: axis.rule for axis in axes},
@@ -99,6 +100,7 @@ def candidates(
         tuple(axis.name for axis, left in zip(axes, few, strict=True) if len(axis.values) > len(left)),
         ", ".join(text for axis in axes for text in axis.barred),
         next((axis.held for axis in axes if axis.held is not None), None),
+        "" if len(points) else _none_left(axes, measured, targets),
     )
 
 
@@ -158,28 +160,24 @@ def _open(axes: list[Array], measured: Array, targets: Array) -> Array:
     return points[[tuple(point) not in seen for point in points.tolist()]]
 
 
-def _nothing_left(axes: list[_Axis], measured: Array, targets: Array) -> InputError:
+def _none_left(axes: list[_Axis], measured: Array, targets: Array) -> str:
     """Why there is no candidate, and what to do."""
     seen = set(map(tuple, measured.tolist()))
     if all(tuple(target) in seen for target in targets.tolist()):
-        return InputError(
-            "the target was measured, and no other configuration under the rules is left",
-            "measure it with more --reps, or ask about another target",
-        )
+        return "the target was measured: repeat it, or ask about another target"
     if (targets <= measured.min(axis=0)).all():
-        return InputError("the target is smaller than all that was measured", "measure it itself")
-    larger = [f"--max-{axis.name}" for axis in axes if axis.held is None]
+        return "the target is smaller than all that was measured: measure the target itself"
     held = next((axis.held for axis in axes if axis.held is not None), None)
     if held is not None:
-        return InputError(
-            f"every configuration of up to {in_full(held)} ranks was measured, and the machine has no cores for more",
-            f"allow more with {' or '.join([*larger, '--max-ranks'])}, the last for a machine with more cores",
+        return (
+            f"every configuration of up to {in_full(held)} ranks was measured, and the machine has no cores for more: "
+            "--max-ranks allows them, for a machine with more cores"
         )
     ends = ", ".join(f"{axis.name} {in_full(axis.ends[1])}" for axis in axes)
-    return InputError(
-        f"no configuration under the rules is left to measure, to {ends}",
-        f"give other rules with {' or '.join(f'--{axis.name}-rule' for axis in axes)}, allow more with "
-        f"{' or '.join(f'--max-{axis.name}' for axis in axes)}, or measure the target itself",
+    rules = " or ".join(f"--{axis.name}-rule" for axis in axes)
+    return (
+        f"every configuration under the rules was measured, up to {ends}: give other values with {rules}, or measure "
+        "the target itself"
     )
 
 

@@ -108,7 +108,10 @@ def plan(
     cores = None if experiment is None else cores_of(experiment)
     offered = candidates(model.parameters, model.training, targets, rules, limits, cores)
     asked, price = goal(model, targets, metric, kernel, level), cost_of(model, experiment)
-    choice = choose_runs(asked, offered, price, budget=budget, most=most, repetitions=repetitions)
+    if len(offered.points):
+        choice = choose_runs(asked, offered, price, budget=budget, most=most, repetitions=repetitions)
+    else:
+        choice = _no_runs(asked, offered, price, budget, repetitions)
     if (needed := required(asked, choice.target_cost)) is not None:
         return replace(choice, remedies=(needed,))
     mended = remedies(model, experiment, asked, price, repetitions)
@@ -118,6 +121,14 @@ def plan(
         most_spent = HOUR * choice.budget * ROUNDING
         mended = tuple(each for each in mended if each.cause == NETWORK or not each.core_seconds > most_spent)
     return replace(choice, remedies=tuple(sorted(mended, key=lambda each: -each.gain)))
+
+
+def _no_runs(goal: Goal, candidates: Candidates, cost: Cost, budget: float | None, repetitions: int) -> Choice:
+    """The plan where no configuration is left to measure."""
+    target_cost = float(np.sum(cost.of(goal.targets, repetitions).core_hours))
+    return Choice(
+        goal, candidates, cost, (), target_cost if budget is None else budget, target_cost, goal.now, NOTHING, 0.0
+    )
 
 
 def _where(runs: Sequence[PlannedRun]) -> str:

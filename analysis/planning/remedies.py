@@ -193,7 +193,7 @@ def _of_messages(model: Model, goal: Goal) -> float:
     if isinstance(between, Mapping) and between and not str(between.get("source", "")).startswith(ESTIMATED):
         return 0.0
     exchanged = model.breakdown(goal.targets, goal.now.level).exchanged
-    if exchanged is None:
+    if not exchanged:
         return 0.0
     times, total = exchanged.times, goal.now.value[0]
     rise, fall = ((times.upper - times.value).sum(axis=0), (times.value - times.lower).sum(axis=0))

@@ -1,7 +1,8 @@
 """Compare an experiment with expectations of how its functions scale.
 
   ranksight check expectations.toml mpi.exp
-  ranksight check expectations.toml mpi.exp --ranks 4096,65536 --junit report.xml
+  ranksight check expectations.toml mpi.exp --ranks 4096,65536 \\
+      --junit report.xml
   ranksight check new.exp --baseline old.exp --metric time
 
 The file states for each function and metric a growth in big O, such as O(log p) or O(k^3 2^k), rules between
@@ -15,7 +16,7 @@ Exit code 3 when an expectation or a rule is violated, otherwise 4 when the data
 
 from ranksight.cli.options import of_answers
 
-USAGE = "ranksight check [EXPECTATIONS.toml] EXPERIMENT [--PARAMETER VALUE[,VALUE] ...] [options]"
+USAGE = "ranksight check [EXPECTATIONS.toml] EXPERIMENT\n           [--PARAMETER VALUE[,VALUE] ...] [options]"
 OPTIONS = {
     "paths": {"type": "path", "nargs": "+", "metavar": "PATH", "help": "file of expectations, and experiment"},
     "--baseline": {

@@ -5,7 +5,8 @@
   ranksight compare main.exp branch.exp --threshold 5
   ranksight compare main.exp branch.exp --threshold 5 --metric instructions
   ranksight compare main.exp branch.exp --output compare.html
-  ranksight compare heat.model.json --on icelake-8360y,sapphirerapids-8470,grace --ranks 1024 --size 96
+  ranksight compare heat.model.json \\
+      --on icelake-8360y,sapphirerapids-8470,grace --ranks 1024 --size 96
 
 Two experiments are compared at the configurations that both measured; at others, and for models, what they predict is
 compared. A difference within the noise (repetitions, scatter between jobs, width of predictions) is none. The change
@@ -25,7 +26,8 @@ from ranksight.cli.options import grouped, of_ranks
 
 USAGE = (
     "ranksight compare BEFORE AFTER [--PARAMETER VALUE[,VALUE] ...] [options]\n"
-    "       ranksight compare MODEL --on PLATFORM,PLATFORM[,...] [--PARAMETER VALUE ...] [options]"
+    "       ranksight compare MODEL --on PLATFORM,PLATFORM[,...]\n"
+    "           [--PARAMETER VALUE ...] [options]"
 )
 OPTIONS = {
     "before": {"type": "path", "metavar": "BEFORE", "help": "folder of an experiment, or file of a model"},

@@ -1,7 +1,8 @@
 """Predict a program on many ranks, hold the prediction against runs there, and name what limits the program.
 
   ranksight demo                 # less than a minute; nothing is run
-  ranksight demo --quick         # without the mended version of the program and the report
+  # without the mended version of the program and the report
+  ranksight demo --quick
 
 A 3-D heat solver ran on 1 to 16 ranks of a cluster that is simulated with SimGrid's SMPI (platform 'simulated'). Its
 counts are those of Open MPI runs, at 16 ranks of the simulated run; its times are simulated. The model predicts the

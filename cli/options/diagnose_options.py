@@ -2,7 +2,8 @@
 
   ranksight diagnose heat.model.json
   ranksight diagnose heat.model.json --ranks 64,1024 --size 24
-  ranksight diagnose heat.model.json --ranks 1024 --size 24 --format csv --table crossovers
+  ranksight diagnose heat.model.json --ranks 1024 --size 24 --format csv \\
+      --table crossovers
   ranksight diagnose heat.model.json --ranks 1024 --network --topology archer2
 
 Every parameter of the model is an option by its name; several values ask for all combinations. Parameters that are not
@@ -62,7 +63,12 @@ OPTIONS = {
             "advice",
         ),
         "default": "verdicts",
-        "help": "table that --format csv, markdown and latex print (default: verdicts)",
+        "metavar": "TABLE",
+        "help": (
+            "table that --format csv, markdown and latex print: verdicts (the default), scaling, rankings, crossovers, "
+            "efficiencies, roofline, pairs, balance, teams, waits, blocking, algorithms, terms, fitted_costs, "
+            "saturation or advice"
+        ),
     },
     **of_placing.OPTIONS,
     "--quiet": {"action": "store_true", "help": "print only the diagnosis"},

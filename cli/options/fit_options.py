@@ -2,7 +2,8 @@
 
   ranksight fit heat.exp -o heat.model.json
   ranksight fit heat.exp --metric time --verify largest
-  ranksight fit heat.exp --platform icelake-8360y --also there.exp --platform sapphirerapids-8470
+  ranksight fit heat.exp --platform icelake-8360y --also there.exp \\
+      --platform sapphirerapids-8470
 
 Functions are judged out of sample, with a constant among the hypotheses, and have prediction intervals. A function for
 which the data are insufficient is marked; exit code 4 when no configuration is predicted. The next step is

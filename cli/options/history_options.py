@@ -1,9 +1,11 @@
 """Show how a program changed over many experiments: commits, dates, compilers.
 
   ranksight history nightly/*.exp
-  ranksight history nightly/*.exp --ranks 1024 --size 96     # and the time that each predicts there
+  # and the time that each predicts there
+  ranksight history nightly/*.exp --ranks 1024 --size 96
   ranksight history nightly/*.exp --output history.html
-  ranksight history nightly/*.exp --threshold 5              # in CI: exit code 3 when the latest change is slower
+  # in CI: exit code 3 when the latest change is slower
+  ranksight history nightly/*.exp --threshold 5
 
 Times and counts of every kernel are followed at the configurations that all experiments measured. A change point is
 marked where a series steps from one level to another by more than the noise, which repetitions and the scatter from one
@@ -16,7 +18,7 @@ that many percent above the level before it.
 
 from ranksight.cli.options import of_answers
 
-USAGE = "ranksight history EXPERIMENT EXPERIMENT [...] [--PARAMETER VALUE ...] [options]"
+USAGE = "ranksight history EXPERIMENT EXPERIMENT [...] [--PARAMETER VALUE ...]\n           [options]"
 OPTIONS = {
     "experiments": {
         "type": "path",

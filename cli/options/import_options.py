@@ -2,15 +2,19 @@
 
   ranksight import runs/ --parameter ranks='Rank(\\d+)' --set size=30 -o lulesh
   ranksight import extrap input.txt
-  ranksight import csv times.csv --parameter ranks --parameter size=ne --kernel kernel --metric time=wallmax
-  ranksight import log slurm-*.out --time 'Elapsed: {time} s' --parameter ranks='on {ranks} processes'
+  ranksight import csv times.csv --parameter ranks --parameter size=ne \\
+      --kernel kernel --metric time=wallmax
+  ranksight import log slurm-*.out --time 'Elapsed: {time} s' \\
+      --parameter ranks='on {ranks} processes'
   ranksight import experiment monday.exp tuesday.exp -o both.exp
 
 The format is recognised, or named before the paths. Runs of one configuration become its repetitions. A file that
 cannot be read is named and skipped, the others are imported; with --strict nothing is imported then.
 """
 
-USAGE = "ranksight import [FORMAT] PATH... [--parameter NAME[=WHERE]] [--set NAME=VALUE] [options] -o FOLDER"
+USAGE = (
+    "ranksight import [FORMAT] PATH... [--parameter NAME[=WHERE]]\n           [--set NAME=VALUE] [options] -o FOLDER"
+)
 OPTIONS = {
     "paths": {"nargs": "*", "metavar": "PATH", "help": "files or folders; the format may be named before them"},
     "--output": {
@@ -106,6 +110,7 @@ OPTIONS = {
     },
     "--melt": {
         "group": "tables (csv)",
+        "repeat": "values",
         "metavar": "NAME=COLUMN,COLUMN...",
         "help": (
             "join columns, or patterns such as 't_*': their names become the column NAME, their cells the column "

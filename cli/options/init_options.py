@@ -1,6 +1,7 @@
 """Write the project file ranksight.toml, so that the verbs need no arguments in this folder.
 
-  ranksight init --ranks 1,2,4,8 --size 12,16,24 --target ranks=256,1024 -- mpirun -n {ranks} ./heat --n {size}
+  ranksight init --ranks 1,2,4,8 --size 12,16,24 --target ranks=256,1024 \\
+      -- mpirun -n {ranks} ./heat --n {size}
   ranksight init
 
 Without a command on the line it asks. Afterwards 'ranksight measure', 'fit', 'predict', 'diagnose', 'plan', 'report'
@@ -10,7 +11,7 @@ to be edited (docs/project.md). So is expectations.toml, which it writes for 'ch
 
 from ranksight.cli.options import of_jobs
 
-USAGE = "ranksight init [--ranks LIST] [--PARAMETER LIST ...] [options] [-- COMMAND]"
+USAGE = "ranksight init [--ranks LIST] [--PARAMETER LIST ...] [options]\n           [-- COMMAND]"
 OPTIONS = {
     "--experiment": {
         "metavar": "FOLDER",

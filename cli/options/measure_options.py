@@ -2,7 +2,8 @@
 
 The command follows '--' and has its parameters in braces; every parameter is an option with a list of values:
 
-  ranksight measure --ranks 1,2,4,8 --size 32,48 --reps 3 -o heat.exp -- mpirun -n {ranks} ./heat --n {size}
+  ranksight measure --ranks 1,2,4,8 --size 32,48 --reps 3 -o heat.exp \\
+      -- mpirun -n {ranks} ./heat --n {size}
 
 Each configuration is run once for every collector and repetition (a deterministic collector once). A campaign that was
 cut off continues when the same command is given again. A collector that starts the program is inserted before it, at a
@@ -10,7 +11,8 @@ place found from the launcher's options; write {wrap} there if it is not found. 
 as options takes it from {grid3.x} {grid3.y} {grid3.z} or {grid2.x} {grid2.y}, the ranks as MPI_Dims_create factors
 them, the longest side first; {size*grid3.x} is a product:
 
-  ranksight measure --ranks 1,2,4,8 -o md.exp -- mpirun -n {ranks} ./md -i {grid3.x} -j {grid3.y} -k {grid3.z}
+  ranksight measure --ranks 1,2,4,8 -o md.exp \\
+      -- mpirun -n {ranks} ./md -i {grid3.x} -j {grid3.y} -k {grid3.z}
 
 --platform names the machine whose caches callgrind simulates and whose events perf counts: one that ships with the
 project, or a file of 'ranksight calibrate'. --refine KERNEL splits a large kernel into its loops (by callgrind; perf's
@@ -20,12 +22,14 @@ A case that has to be prepared, and a program that writes where it runs, get a f
 copied for each run, and --prepare COMMAND is run once per configuration in a copy, outside the measurement. --at RANKS
 COMMAND gives the command for numbers of ranks at which it differs. All of them know the parameters:
 
-  ranksight measure --ranks 1,2,4 --workdir cavity --prepare './prepare {ranks}' --at 1 icoFoam -o cavity.exp \\
+  ranksight measure --ranks 1,2,4 --workdir cavity \\
+      --prepare './prepare {ranks}' --at 1 icoFoam -o cavity.exp \\
       -- mpirun -n {ranks} icoFoam -parallel
 
 A program that reads its standard input gets a file with '<' in quotation marks, whose name may have parameters:
 
-  ranksight measure --ranks 1,2,4 --size 16,24 -o solver.exp -- mpirun -n {ranks} ./solver '<' input.{size}
+  ranksight measure --ranks 1,2,4 --size 16,24 -o solver.exp \\
+      -- mpirun -n {ranks} ./solver '<' input.{size}
 
 callgrind runs the program once natively and simulates only as much as stands for the whole by what repeats between MPI
 calls, weighted by how often it does; the notes of a run say which share. --sample N counts N occurrences of each
@@ -40,7 +44,7 @@ last job that joins their parts. --submit slurm submits and follows them; the sa
 
 from ranksight.cli.options import grouped, of_jobs
 
-USAGE = "ranksight measure --ranks LIST [--PARAMETER LIST ...] [options] -o FOLDER -- COMMAND"
+USAGE = "ranksight measure --ranks LIST [--PARAMETER LIST ...] [options] -o FOLDER\n           -- COMMAND"
 OPTIONS = {
     "--output": {"short": "-o", "type": "path", "metavar": "FOLDER", "help": "folder of the experiment"},
     "--reps": {

@@ -1,7 +1,8 @@
 """Find the phases that a program repeats, their weights, and its time as the sum of phase time x weight.
 
   ranksight measure --collector pmpi-events --collector callgrind-intervals \\
-      --ranks 1,2,4,8 --size 64 -o heat.exp -- mpirun -n {ranks} ./heat --total {size}
+      --ranks 1,2,4,8 --size 64 -o heat.exp \\
+      -- mpirun -n {ranks} ./heat --total {size}
   ranksight phases heat.exp --ranks 64,512
 
 Phases are followed over rank counts at one workload (strong scaling). With instructions between calls the total work

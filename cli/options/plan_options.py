@@ -1,8 +1,10 @@
 """List the next runs: those that narrow a prediction most for their core-hours.
 
   ranksight plan heat.exp --ranks 1024 --size 256
-  ranksight plan heat.exp --ranks 6144 --size 256 --ranks-rule '6*n^2' --budget 20
-  ranksight plan heat.model.json --ranks 4096 --size 256 --max-ranks 256 --runs 3
+  ranksight plan heat.exp --ranks 6144 --size 256 --ranks-rule '6*n^2' \\
+      --budget 20
+  ranksight plan heat.model.json --ranks 4096 --size 256 --max-ranks 256 \\
+      --runs 3
 
 Every parameter of the model is an option by its name and sets the target of the prediction. The values that a
 parameter may take in a run follow a rule: --NAME-rule with a list (8,27,64), a range (16..512:16), cubes, squares,
@@ -23,7 +25,7 @@ Exit code 4 when the target is not predicted and no run is worth its cost.
 
 from ranksight.cli.options import of_answers
 
-USAGE = "ranksight plan EXPERIMENT|MODEL --PARAMETER VALUE[,VALUE] [--PARAMETER-rule RULE] [options]"
+USAGE = "ranksight plan EXPERIMENT|MODEL --PARAMETER VALUE[,VALUE]\n           [--PARAMETER-rule RULE] [options]"
 OPTIONS = {
     "model": {
         "type": "path",

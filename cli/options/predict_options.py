@@ -1,11 +1,13 @@
 """Predict configurations that were not measured, with prediction intervals.
 
   ranksight predict heat.model.json --ranks 1024,2048 --size 256
-  ranksight predict heat.model.json --ranks 1024 --size 256 --metric time --format json
+  ranksight predict heat.model.json --ranks 1024 --size 256 --metric time \\
+      --format json
   ranksight predict heat.model.json --ranks 1024 --size 256 --messages
   ranksight predict heat.model.json --ranks 256,512,1024 --size 256 --terms
   ranksight predict heat.model.json --ranks 72 --metric energy,power
-  ranksight predict heat.model.json --ranks 1024 --size 256 --on sapphirerapids-8470
+  ranksight predict heat.model.json --ranks 1024 --size 256 \\
+      --on sapphirerapids-8470
 
 Every parameter of the model is an option by its name; several values ask for all combinations. An answer for
 which the data are insufficient is marked so, with the reason; exit code 4 when nothing is predicted. Energy and power
@@ -14,7 +16,7 @@ which the data are insufficient is marked so, with the reason; exit code 4 when 
 
 from ranksight.cli.options import of_answers, of_placing
 
-USAGE = "ranksight predict MODEL --PARAMETER VALUE[,VALUE] [--PARAMETER ...] [options]"
+USAGE = "ranksight predict MODEL --PARAMETER VALUE[,VALUE] [--PARAMETER ...]\n           [options]"
 OPTIONS = {
     "model": {"type": "path", "metavar": "MODEL", "help": "model: file of 'ranksight fit'"},
     "--kernel": {"repeat": "values", "metavar": "NAME", "help": "print only this kernel"},

@@ -1,7 +1,8 @@
 """Write all results of a model into one HTML file that needs no network.
 
   ranksight report heat.model.json --experiment heat.exp -o heat.html
-  ranksight report heat.model.json --experiment heat.exp --experiment larger.exp --ranks 4096 --size 256
+  ranksight report heat.model.json --experiment heat.exp \\
+      --experiment larger.exp --ranks 4096 --size 256
   ranksight report heat.model.json -o heat.html --pdf heat.pdf
 
 The page has fields and sliders for other rank counts and sizes. Its front shows in a sentence what the model predicts
@@ -16,7 +17,7 @@ when nothing is predicted at the target.
 
 from ranksight.cli.options import of_pages, of_ranks
 
-USAGE = "ranksight report MODEL [-o FILE] [--experiment FOLDER] [--PARAMETER VALUE] [options]"
+USAGE = "ranksight report MODEL [-o FILE] [--experiment FOLDER]\n           [--PARAMETER VALUE] [options]"
 OPTIONS = {
     "model": {"type": "path", "metavar": "MODEL", "help": "model: file of 'ranksight fit'"},
     "--output": {

@@ -1,7 +1,8 @@
 """Show the report of a model in a browser, and let its fields ask the model live.
 
   ranksight serve heat.model.json
-  ranksight serve heat.model.json --experiment heat.exp --ranks 4096 --size 256 --port 8123
+  ranksight serve heat.model.json --experiment heat.exp --ranks 4096 \\
+      --size 256 --port 8123
 
 The page is that of 'ranksight report', at the printed address. Other users of the machine need the token in the
 address; nothing listens on the network. From a cluster, forward the port: ssh -L 8123:127.0.0.1:8123 cluster. Ctrl-C
@@ -10,7 +11,7 @@ ends it.
 
 from ranksight.cli.options import of_pages, of_ranks
 
-USAGE = "ranksight serve MODEL [--experiment FOLDER] [--PARAMETER VALUE] [--port N] [options]"
+USAGE = "ranksight serve MODEL [--experiment FOLDER] [--PARAMETER VALUE]\n           [--port N] [options]"
 OPTIONS = {
     "model": {"type": "path", "metavar": "MODEL", "help": "model: file of 'ranksight fit'"},
     "--port": {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +15,7 @@ from ranksight.core.units import some_of
 from ranksight.counters.forming import is_event
 from ranksight.counters.names import metric_name
 from ranksight.counters.readers._parameter_columns import BRACKET, chosen, of_runs
-from ranksight.counters.readers._side_by_side import side_by_side
+from ranksight.counters.readers._side_by_side import in_rows, side_by_side
 from ranksight.counters.readers._valued_cells import without_unit
 from ranksight.counters.readers.csv_table import COUNTS, Columns
 
@@ -25,7 +26,7 @@ TIMES = re.compile(
 KERNELS = re.compile(r"kernels?|functions?|routines?|regions?|timers?|sections?|name")
 REPETITIONS = re.compile(r"rep(?:s|eat|etitions?)?|run|trial|sample|job(?:id)?")
 RANK = re.compile(r"(?:mpi)?rank(?:id)?")
-RANKS = re.compile(r"(?:mpi|n|num|numberof|total)?ranks")
+RANKS = re.compile(r"(?:mpi|n|num|numberof|total)?ranks|mpi(?:tasks|procs|processes)")
 """Names of columns in small letters, without signs and units."""
 LOOKED_AT = 2000
 """Rows whose cells are looked at."""
@@ -33,6 +34,7 @@ _MEASURED = re.compile(
     r"[\[(](?:[num\u00b5\u03bc]?s|secs?|seconds?|mins?|minutes?|h|hrs?|hours?|%)[\])]$", re.IGNORECASE
 )
 """End of the name of a column of times or shares, which is no parameter."""
+_SECONDS = re.compile(r"[\[(](?:[num\u00b5\u03bc]?s|secs?|seconds?)[\])]$", re.IGNORECASE)
 _SIGNS = re.compile(r"[^a-z0-9]")
 
 
@@ -51,12 +53,12 @@ def by_names(
     left = [name for name in listed if name not in columns.names()]
     stated = dict(columns.metrics)
     metrics = stated or _metrics(left)
-    times = [name for name in left if TIMES.fullmatch(_plain(name)) or TIMES.fullmatch(_plain(without_unit(name)))]
+    times = [name for name in left if _is_time(name)]
     if not stated:
         if len(times) > 1 or not (times or metrics):
             which = f"several columns may be the time: {some_of(times)}" if times else "no column is named as a time"
-            molten = "" if times or not wide else side_by_side(path, columns, cells)
-            raise InputError(f"{path}: {which}", molten or _remedy(listed, times, cells))
+            shaped = "" if times or not wide else in_rows(path, cells, _is_time) or side_by_side(path, columns, cells)
+            raise InputError(f"{path}: {which}", shaped or _remedy(listed, times, cells))
         metrics |= {"time": times[0]} if times else {}
     left = [name for name in left if name not in metrics.values()]
     kernel, repetition, rank = (
@@ -88,6 +90,11 @@ def by_names(
     unread = [name for name in listed if name not in found.names()]
     remedy = "--metric NAME=COLUMN or --parameter COLUMN reads one"
     read += [f"not read: {some_of([repr(name) for name in unread])} ({remedy})"] if unread else []
+    parts = [name for name in unread if _SECONDS.search(name) and "," not in name]
+    if len(parts) > 1 and kernel is None and wide:
+        words = [word for name, source in parameters.items() for word in ("--parameter", _stated(name, source))]
+        words += ["--melt", f"kernel={','.join(parts)}", "--kernel", "kernel", "--metric", "time=value"]
+        read.append(f"times of kernels are read by {shlex.join(words)}")
     return found, f"{path.name}: by the names of the columns: {'; '.join(read)}"
 
 
@@ -102,6 +109,15 @@ def _metrics(names: Sequence[str]) -> dict[str, str]:
         if name not in metrics.values() and is_event(name):
             metrics.setdefault(name if metric_name(name) in metrics else metric_name(name), name)
     return metrics
+
+
+def _stated(name: str, source: str) -> str:
+    return name if name == source else f"{name}={source}"
+
+
+def _is_time(name: str) -> bool:
+    """Whether a column or metric is named as the time."""
+    return any(TIMES.fullmatch(_plain(each)) for each in (name, without_unit(name)))
 
 
 def _plain(name: str) -> str:

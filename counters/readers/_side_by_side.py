@@ -1,12 +1,13 @@
-"""The command that reads a table whose columns are all times: of kernels, or at numbers of ranks."""
+"""The command that reads a table whose times have no column of their own: side by side, or one below another."""
 
 from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from ranksight.core.metrics import METRICS
 from ranksight.core.numerals import parse_numbers
 from ranksight.counters.readers._parameter_columns import chosen
 from ranksight.counters.readers._reshaping import CELLS
@@ -16,6 +17,29 @@ MOST = 12
 """Columns that a command names one by one."""
 _COORDINATE = re.compile(r"(\d{1,12}(?:\.\d{1,6})?)(?:\s*([\[(][^\[\]()]{1,12}[\])]))?")
 _UNIT = re.compile(r"[\[(][^\[\]()]{1,12}[\])]\s*$")
+
+
+def in_rows(path: Path, cells: Mapping[str, Sequence[str]], is_time: Callable[[str], bool]) -> str:
+    """What says how a table is read by ``--pivot`` in which a column names metrics; empty where none does.
+
+    The values are the column of numbers in which most differ. `is_time`: whether a name is that of a time.
+    """
+    numbers = [name for name in cells if name and not parse_numbers(list(cells[name]))[1]]
+    texts = [name for name in cells if name and name not in numbers]
+    listed = {name: list(dict.fromkeys(cells[name])) for name in texts}
+    names = next((name for name in texts if any(is_time(each) for each in listed[name])), None)
+    if names is None or not numbers:
+        return ""
+    value = max(numbers, key=lambda name: len(set(cells[name])))
+    kernel = next((name for name in texts if name != names and len(listed[name]) > 1), None)
+    metrics = ["time" if each == "time" else f"time={each}" for each in listed[names] if is_time(each)][:1]
+    metrics += [each for each in listed[names] if each in METRICS and each != "time"]
+    words = ["ranksight", "import", "csv", str(path), "--pivot", f"{names}={value}"]
+    varied = [name for name in numbers if name != value and len(set(cells[name])) > 1]
+    words += [word for name in varied for word in ("--parameter", name)]
+    words += ["--kernel", kernel] if kernel is not None else []
+    words += [word for name in metrics for word in ("--metric", name)]
+    return f"metrics that column {names!r} names are read by: {shlex.join(words)}"
 
 
 def side_by_side(path: Path, columns: Columns, cells: Mapping[str, Sequence[str]]) -> str:

@@ -161,7 +161,7 @@ class Agreement(Stored):
         keys = [key for key in sums if key[1] == name]
         each = [rows_of(answer, np.array([rows[key]])) if key in self.kernels else sums[key] for key in keys]
         weights = np.array([shares[rows[key]] if key in rows else 1.0 for key in keys])
-        return whole.judged(whole.add(join(each), np.arange(len(each)), weights, whole.NOISE))
+        return whole.add(join(each), np.arange(len(each)), weights, whole.NOISE).judged()
 
     def _fits(self) -> bool:
         return all(0 < low <= high for low, high in self.covered.values()) and set(self.programs) <= set(SENT)
@@ -234,7 +234,7 @@ def merge(direct: Forecast, summed: Forecast) -> tuple[Forecast, Mask]:
     merged = choose(direct, summed, np.arange(len(direct.value)), better)
     lower = np.where(disjoint, np.fmin(direct.lower, summed.lower), merged.lower)
     upper = np.where(disjoint, np.fmax(direct.upper, summed.upper), merged.upper)
-    return whole.judged(replace(merged, lower=lower, upper=upper)), disjoint[0]
+    return replace(merged, lower=lower, upper=upper).judged(), disjoint[0]
 
 
 def remark(
@@ -267,7 +267,7 @@ def _stretched(answer: Forecast, parts: Index, where: Mask, factor: Array) -> Fo
     wider = replace(
         each, lower=each.lower * np.fmin(factor, 1.0)[None, :], upper=each.upper * np.fmax(factor, 1.0)[None, :]
     )
-    return choose(answer, whole.judged(wider), parts, open_parts)
+    return choose(answer, wider.judged(), parts, open_parts)
 
 
 def _same(total: Array, parts: Array, known: Mask) -> bool:

@@ -98,7 +98,7 @@ def fit_balance(experiment: Experiment, units: WholeUnits = NO_UNITS, **settings
         point = run.point(experiment.parameters)
         uneven = float(units.unevenness(np.array([point]), experiment.parameters)[0])
         ratio = max(1.0, float(work.max() / work.mean()) / uneven)
-        done.setdefault(point, []).append(works(work[:, None], np.ones(1)) / uneven)
+        done.setdefault(point, []).append(works(work[:, None], np.ones(1), np.array(len(work))) / uneven)
         ratios.setdefault(point, []).append(ratio)
         last.setdefault(float(len(work)), []).append(ratio)
         name = {0: FIRST, len(work) - 1: LAST}.get(int(work.argmax()), "")

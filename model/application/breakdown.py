@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from ranksight.core.arrays import Array, Index, Mask, ratio
 from ranksight.core.records import dataclass
 from ranksight.core.units import whole
-from ranksight.model.application.exchanged import Exchanged
+from ranksight.model.application.exchanged import NOT_EXCHANGED, Exchanged
 from ranksight.model.kernel_time.counted import Counted
 from ranksight.model.laws.stacking import places
 from ranksight.model.laws.view import Asked
@@ -197,19 +197,18 @@ class Breakdown:
     busiest: Array  # (k,): what the slowest rank takes over the sum of the kernels' times, as these were measured
     terms: Terms = NO_TERMS  # CPI, blocking factor and clock of the kernels that an equation describes
     others: Forecast = NO_ROWS  # seconds outside of all kernels and messages, one row where they are known
-    exchanged: Exchanged | None = None  # times of operations and BF_comm; None where no network is described
+    exchanged: Exchanged = NOT_EXCHANGED  # times of operations and BF_comm
     taken: Mapping[str, Mapping[str, Array]] = field(default_factory=dict)
     """As of :class:`Refined`."""
 
     def at(self, level: float) -> Breakdown:
         """The same with central intervals of probability `level`."""
-        exchanged = self.exchanged
         return replace(
             self,
             total=self.total.at(level),
             terms=self.terms.at(level),
             others=self.others.at(level),
-            exchanged=None if exchanged is None else exchanged.at(level),
+            exchanged=self.exchanged.at(level),
         )
 
     @property

@@ -28,7 +28,7 @@ from ranksight.core.records import dataclass
 from ranksight.model.application.comm_blocking import STATED, Blocking, kind_of
 from ranksight.model.application.exchanged import NO_REPLAY, Exchanged, Replay, exchanged_of, mixture_of
 from ranksight.model.application.fit_blocking import fit_blocking
-from ranksight.model.application.forms import Forms
+from ranksight.model.application.forms import NO_FORMS, Forms
 from ranksight.model.application.hidden import Hidden
 from ranksight.model.application.network import Network
 from ranksight.model.application.thresholds import Call, Key, calls, left_open
@@ -78,7 +78,7 @@ class Communication(Part):
     functions: Functions  # ``messages`` and ``bytes_sent`` of each kernel's operations, means per rank
     messages: Messages = NO_MESSAGES  # who sends what to whom
     blocking: Blocking | None = None  # BF_comm; None where no communication time was measured
-    forms: Forms | None = None  # fitted times of calls, where no network is described
+    forms: Forms = NO_FORMS  # fitted times of calls, where no network is described
     points: Array = field(default_factory=lambda: np.zeros((0, 0)))  # (n, m): configurations traced
     hidden: Hidden | None = None  # what of them computation hid in all runs
     replayed: Replay = NO_REPLAY  # how much replay of the calls' order counts
@@ -210,14 +210,14 @@ class Communication(Part):
 
     def priced(self, network: Network) -> bool:
         """Whether messages have a time: on `network`, or by fitted forms without one."""
-        return bool(self) and (bool(network) or self.forms is not None)
+        return bool(self) and bool(network or self.forms)
 
     def by_kind(self, points: Array, network: Network) -> dict[tuple[str, str], Array]:
         """Seconds (k,) of each kind of operations under each hypothesis of its algorithm on `network`, or by the fitted
         forms without one."""
         kinds = dict.fromkeys(self.kinds.tolist())
         if not network:
-            times = self._priced(self._sent(points, each=False), self._forms)
+            times = self._priced(self._sent(points, each=False), self.forms.times_of_volumes)
             return {(kind, STATED): np.nan_to_num(times.value[self.kinds == kind]).sum(axis=0) for kind in kinds}
         sent, fabric, seconds = self._sent(points), network.fabric(), {}
         for kind in kinds:
@@ -236,18 +236,13 @@ class Communication(Part):
             self, blocking=fit_blocking(blocking.parameters, blocking.taken, cost, network.ways, network.node)
         )
 
-    @property
-    def _forms(self) -> Price:
-        assert self.forms is not None
-        return self.forms.times_of_volumes
-
     def exchanged(self, points: Array, network: Network) -> Exchanged:
         """What the operations take in the program at `points` (k, m): BF_comm times their time on `network`, or by the
         fitted forms without one."""
         sent = self._sent(points, each=bool(network))
         crossings: tuple[tuple[str, ...], ...] = ()
         if not network:
-            network_times = self._priced(sent, self._forms)
+            network_times = self._priced(sent, self.forms.times_of_volumes)
         else:
             fabric = network.fabric()
             network_times = self._times(points, sent, fabric, network.choice())
@@ -255,13 +250,9 @@ class Communication(Part):
                 asked = calls([value for value, *_ in sent.tables], fabric, network.choice())
                 runs = self._calls_of_runs(network)
                 network_times, crossings = left_open(network_times, self._keys, runs, asked, network)
-        logs_alone = log(network_times.value)
-        middle, scaled, down, up = (
-            logs_alone.copy(),
-            logs_alone.copy(),
-            *np.full((2, *logs_alone.shape), TAIL * COMMUNICATION_UNKNOWN),
-        )
-        exact = np.zeros(logs_alone.shape, dtype=bool)
+        middle, scaled = log(network_times.value), log(network_times.value)
+        down, up = np.full((2, *middle.shape), TAIL * COMMUNICATION_UNKNOWN)
+        exact = np.zeros(middle.shape, dtype=bool)
         blocking = self.blocking
         if blocking is not None:
             factor, deviation, known = blocking.at(points)
@@ -331,7 +322,7 @@ class Communication(Part):
     @cached_property
     def kinds(self) -> NDArray[np.str_]:
         """The kind of each row of :meth:`times`; see :func:`ranksight.model.application.comm_blocking.kind_of`."""
-        return np.array([kind_of(name.rpartition(BETWEEN)[2]) for name in self.names])
+        return np.array([kind_of(operation) for operation in self.operations])
 
     @property
     def operations(self) -> tuple[str, ...]:
@@ -341,7 +332,7 @@ class Communication(Part):
     @property
     def callers(self) -> tuple[str, ...]:
         """The kernel that calls the operation of each row of :meth:`times`."""
-        return tuple(name.rpartition(BETWEEN)[0] for name in self.names)
+        return tuple(kernel for kernel, _ in self._keys)
 
 
 _ROWS, _TABLE, _CUBE = np.zeros(0), np.zeros((0, 0)), np.zeros((0, 0, 0))
@@ -349,7 +340,7 @@ _NUMBERS, _MASK = _ROWS.astype(np.intp), _ROWS.astype(bool)
 _NOTHING = Fitted(
     (), (), (), "", np.zeros((0, 0, 3)), _CUBE.astype(np.intp), _TABLE, _CUBE, np.zeros((0, 0, 0, 0)), _TABLE, _TABLE,
     _ROWS, _ROWS, _NUMBERS, _NUMBERS, _MASK, np.zeros((0, 0, 2)), np.zeros((0, 0, 2)), _ROWS, _ROWS, _ROWS, _MASK,
-    _ROWS, _NUMBERS, np.zeros((0, 2)), np.zeros((0, 1)), _TABLE.astype(bool),
+    _ROWS, np.zeros((0, 2)), np.zeros((0, 1)), _TABLE.astype(bool),
 )  # fmt: skip
 NO_COMMUNICATION = Communication(Functions(_NOTHING))
 """Where no messages were traced."""

@@ -62,6 +62,9 @@ class Exchanged:
     """At each configuration, thresholds of the MPI library between the runs and it, in words."""
     assumed: bool = False  # whether no communication time was measured at all: BF_comm is 1 then, with a wide interval
 
+    def __bool__(self) -> bool:
+        return bool(len(self.times.value))
+
     def at(self, level: float) -> Exchanged:
         """The same with central intervals of probability `level`."""
         return replace(self, times=self.times.at(level), factor=self.factor.at(level))
@@ -94,6 +97,10 @@ class Exchanged:
         where = [dict(zip(parameters, map(whole, point), strict=True)) for point in points.tolist()]
         rows = zip(where, *(column.tolist() for column in columns), self.methods, self.meanings, strict=True)
         return [dict(zip(EXCHANGED, row, strict=True)) for row in rows if row[2] > 0]
+
+
+NOT_EXCHANGED = Exchanged(forecast.NO_ROWS, forecast.NO_ROWS, np.zeros(0, dtype=bool), np.empty((0, 0)))
+"""Where messages have no time."""
 
 
 def farther(times: Forecast, where: Mask, messages: Mask, ranks: int) -> Forecast:

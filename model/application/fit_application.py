@@ -156,8 +156,7 @@ def values_of_totals(experiment: Experiment, times: Series) -> str:
         place = points[run.point(parameters)]
         if WORK not in table.values or run.sampled(WORK):
             continue
-        rows = working(run, table)
-        table = table if rows is None else table.select(rows)
+        table = table.select(working(run, table))
         ranks = float(run.configuration["ranks"])
         for code, kernel in enumerate(table.kernels):
             of_kernel = (table.code == code) & (table.rank != ALL_RANKS)

@@ -60,8 +60,9 @@ def fit_imbalances(
             point, ranks = run.point(experiment.parameters), int(run.configuration["ranks"])
             kernels = tuple(map(str, table.columns))
             weight = np.array([weights.get(point, {}).get(kernel, 0.0) for kernel in kernels])
-            having = None if every or held else np.asarray(table.count(), dtype=np.float64)
-            each = works(by_rank(table, ranks), weight, having)
+            work = by_rank(table, ranks)
+            having = np.asarray(len(work) if every or held else table.count(), dtype=np.float64)
+            each = works(work, weight, having)
             if ranks > 1:
                 shares.append(_together(each, weight, held))
             for kernel, cells in zip(kernels, each.T, strict=True):
@@ -185,8 +186,7 @@ def _by_rank(experiment: Experiment, name: str) -> list[tuple[Run, pd.DataFrame]
             continue
         chosen = np.array([kernel != WHOLE for kernel in arrays.kernels], dtype=bool)[arrays.code]
         chosen &= (arrays.rank != ALL_RANKS) & ~np.isnan(arrays.values[name])
-        if (rows := working(run, arrays)) is not None:
-            chosen &= rows
+        chosen &= working(run, arrays)
         if len(np.unique(arrays.rank[chosen])) < min(2, run.configuration["ranks"]):
             continue
         import pandas as pd

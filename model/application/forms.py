@@ -21,14 +21,17 @@ from ranksight.core.errors import InputError, InsufficientError
 from ranksight.core.records import dataclass
 from ranksight.model.application.comm_blocking import kind_of
 from ranksight.model.messages.table import MessageTable
-from ranksight.model.plaindata import reading
+from ranksight.model.plaindata import Stored, reading
 
 
 @dataclass(frozen=True)
-class Forms:
+class Forms(Stored):
     """The fitted form of each kind."""
 
     costs: Mapping[str, FittedCost]
+
+    def __bool__(self) -> bool:
+        return bool(self.costs)
 
     def times_of_volumes(self, asked: Sequence[tuple[MessageTable, str]]) -> list[dict[tuple[str, str], float]]:
         """Seconds of every kernel's operation, the mean over ranks, as
@@ -65,8 +68,11 @@ class Forms:
         return cls(costs)
 
 
-def fit_forms(calls: Mapping[str, tuple[Array, Array, Array]]) -> Forms | None:
-    """Fit the form of each kind; None where none can be.
+NO_FORMS = Forms({})
+
+
+def fit_forms(calls: Mapping[str, tuple[Array, Array, Array]]) -> Forms:
+    """Fit the form of each kind that can be.
 
     `calls` (mapping of kind to ((n,), (n,), (n,))): ranks, bytes a call and seconds a call of each run, means over
     ranks.
@@ -77,4 +83,4 @@ def fit_forms(calls: Mapping[str, tuple[Array, Array, Array]]) -> Forms | None:
             costs[kind] = fit_identifiable(ranks, size, seconds)
         except InsufficientError:
             continue
-    return Forms(costs) if costs else None
+    return Forms(costs)

@@ -89,12 +89,8 @@ class Moved(Part):
         times = rows_of(forecast_here, index)
         centre, deviation = self.ratio(rows, points, names, np.log(times.value))
         quantity = Quantity.of_ends(times.value, times.lower, times.upper)
-        moved = times.having(quantity.moved(centre).wider(deviation))
-        with np.errstate(invalid="ignore", divide="ignore"):
-            factor = moved.upper / moved.lower
-        status, reason = forecast.judged_by_width(factor, times.status, times.reason.astype(object))
-        moved = replace(moved, status=status, reason=reason)
-        return choose(forecast_here, moved, index, np.ones(status.shape, dtype=bool))
+        moved = times.having(quantity.moved(centre).wider(deviation)).judged()
+        return choose(forecast_here, moved, index, np.ones(moved.status.shape, dtype=bool))
 
     def ratio(self, rows: Index, points: Array, names: Sequence[str], logs: Array) -> tuple[Array, Array]:
         """Logarithm (K, k) of times there over here where nothing says what they are made of, and its standard

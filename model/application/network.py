@@ -48,7 +48,7 @@ class Network(Stored):
             if isinstance(self.table.get(name), Mapping)
         }
         between_only = "inter" in links and "intra" not in links
-        per_node = 1 if between_only and self.topology is None else self.ranks_per_node
+        per_node = 1 if between_only and not self.topology else self.ranks_per_node
         return Fabric(links.get("intra"), links.get("inter"), per_node, self.distribution, self.topology)
 
     @property

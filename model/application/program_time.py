@@ -19,7 +19,7 @@ from ranksight.model.application import whole
 from ranksight.model.application.breakdown import PARTS, Breakdown, Refined
 from ranksight.model.application.bulk_synchronous import Application
 from ranksight.model.application.communication import Communication
-from ranksight.model.application.exchanged import Exchanged
+from ranksight.model.application.exchanged import NOT_EXCHANGED, Exchanged
 from ranksight.model.application.hidden import unhidden
 from ranksight.model.quantity import CENTRAL, Quantity, add, product
 from ranksight.model.series.computation import PROGRAM
@@ -39,8 +39,8 @@ def program_time(
     """
     predicted = refined.said
     timed, exchanged = _summands(equation, predicted, functions, points)
-    messages = None if exchanged is None else exchanged.times
-    if messages is not None:
+    messages = exchanged.times
+    if exchanged:
         messages = equation.machine.exchanged(messages, points, functions.fitted.parameters)
         if "inter" not in equation.network.table:
             every = np.ones(len(messages.value), dtype=bool)
@@ -51,7 +51,7 @@ def program_time(
     if equation.pace > 0:
         narrow, total = total, total.no_narrower(equation.pace)
         form = forecast.form_of((_square(narrow), form), (_square(total) - _square(narrow), np.zeros(form.shape)))
-    callers = equation.communication.callers if messages else ()
+    callers = equation.communication.callers if exchanged else ()
     kernels = tuple(dict.fromkeys((*timed, *callers)))
     place = {kernel: at for at, kernel in enumerate(kernels)}
     names = functions.fitted.parameters
@@ -60,7 +60,7 @@ def program_time(
     slowest = np.exp(busiest.centre)
     each = _seconds(equation, refined, timed, place, points, slowest)
     total = product([total, busiest])
-    if messages:
+    if exchanged:
         np.add.at(each["communication"], [place[name] for name in callers], messages.value)
         of_each = forecast.form_of(*zip((messages.upper - messages.lower) ** 2, messages.form, strict=True))
         value, lower, upper = (end.sum(axis=0) for end in (messages.value, messages.lower, messages.upper))
@@ -72,8 +72,8 @@ def program_time(
         others = equation.machine.wider(others, spread("outside"))
         total, form = _plus(total, form, _first_row(others), others.form[0])
     value, lower, upper = (end[None] for end in total.interval(CENTRAL))
-    summed = whole.judged(replace(summed, form=form[None], value=value, lower=lower, upper=upper))
-    if messages is None and not any(kernel in PROGRAM or equation.sends(kernel) for kernel in timed):
+    summed = replace(summed, form=form[None], value=value, lower=lower, upper=upper).judged()
+    if not exchanged and not any(kernel in PROGRAM or equation.sends(kernel) for kernel in timed):
         summed = equation.first_step(summed, np.array([False]), np.array([True]), points)
     return Breakdown(summed, kernels, each, slowest, refined.terms, others, exchanged, refined.taken)
 
@@ -100,7 +100,7 @@ def _plus(total: Quantity, form: Array, part: Quantity, form_of_part: Array) -> 
 
 def _summands(
     equation: Application, predicted: Forecast, functions: Functions, points: Array
-) -> tuple[dict[str, int], Exchanged | None]:
+) -> tuple[dict[str, int], Exchanged]:
     """The kernels whose times are summed, each with its row, and the messages that come on top."""
     timed = {kernel: row for (kernel, name), row in functions.rows.items() if name == "time"}
     if equation.nested:
@@ -109,12 +109,12 @@ def _summands(
         timed.pop(WHOLE, None)
     sent = equation.communication
     if equation.nested or not sent.priced(equation.network):
-        return timed, None
+        return timed, NOT_EXCHANGED
     exchanged = sent.exchanged(points, equation.network)
     calls = [kernel for kernel in timed if communicates(kernel)]
     if 0 < len(calls) < len(timed):  # a profile timed the same messages
         if exchanged.assumed:
-            return timed, None
+            return timed, NOT_EXCHANGED
         timed = {kernel: row for kernel, row in timed.items() if kernel not in calls}
     computing = np.nan_to_num(predicted.value[_rows(timed)]).sum(axis=0)
     return timed, _with_waiting(equation, sent, exchanged, points, computing)

@@ -134,13 +134,13 @@ def by_rank(table: pd.DataFrame, ranks: int) -> Array:
     return work
 
 
-def works(work: Array, weights: Array, having: Array | None = None) -> Array:
+def works(work: Array, weights: Array, having: Array) -> Array:
     """:data:`WORKS` (5, K) of a run; NaN where there is no last rank besides the first, and where there are no others.
 
     `work` (P, K): of each rank in each kernel. `weights` (K,): seconds of the mean rank in each kernel, by which the
-    busiest of the others is found. `having` (K,): ranks that the mean is over; all when not given.
+    busiest of the others is found. `having` (K,) or (): ranks that the mean is over.
     """
-    mean = work.sum(axis=0) / np.maximum(len(work) if having is None else having, 1)
+    mean = work.sum(axis=0) / np.maximum(having, 1)
     result = np.full((len(WORKS), work.shape[1]), np.nan)
     result[0], result[1] = mean, work[0]
     if len(work) > 1:

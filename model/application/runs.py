@@ -20,7 +20,6 @@ from ranksight.model.plaindata import Part, Stored
 from ranksight.model.priors import REPEATED
 from ranksight.model.quantity import Quantity
 from ranksight.model.series.reducing import Series, located
-from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
 from ranksight.model.uncertainty.rows import ARRAYS
 
@@ -76,9 +75,7 @@ class Runs(Part):
         logs, errors, scatter = (table[np.ix_(kernels, run)] for table in (self.logs, self.errors, self.scatter))
         place = np.ix_(index, asked)
         law = replace(predicted, **{name: getattr(predicted, name)[place] for name in ARRAYS}).quantity()
-        met = Forecast.of(_posterior(law, logs, errors, scatter, pace))
-        status, reason = forecast.judged_by_width(met.upper / met.lower, met.status, met.reason)
-        met = replace(met, status=status, reason=reason)
+        met = Forecast.of(_posterior(law, logs, errors, scatter, pace)).judged()
         arrays: dict[str, Any] = {}
         for name in ARRAYS:
             arrays[name] = np.array(getattr(predicted, name), dtype=object if name == "reason" else None)

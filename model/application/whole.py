@@ -7,7 +7,6 @@ correlated, so that many kernels with insufficient data are no better known than
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -143,15 +142,6 @@ def _times(deviations: Array, part: Array) -> Array:
     """A part of what may be without end; none of it is none."""
     with np.errstate(invalid="ignore"):
         return np.where(part > 0, deviations * part, 0.0)
-
-
-def judged(summed: Forecast) -> Forecast:
-    """A sum, with what was added since :func:`add`, judged by its interval: one that spans more than a factor of
-    :data:`ranksight.model.uncertainty.forecast.WIDEST` is insufficient."""
-    low, high = summed.lower, summed.upper
-    factor = np.where(high == low, 1.0, np.divide(high, low, out=np.full(low.shape, np.inf), where=low > 0))
-    status, reason = forecast.judged_by_width(factor, summed.status, summed.reason)
-    return replace(summed, status=status, reason=reason)
 
 
 def overlap(series: Series) -> str:

@@ -125,7 +125,7 @@ def metered(experiment: Experiment, component: str, platform: Platform | None) -
     }
     counts = {name: arrays[name] for name in COUNTS if np.isfinite(arrays[name]).all() and (arrays[name] > 0).any()}
     possible = _possible(rows, arrays, names)
-    reason = f"is no power between {LEAST:g} W and {MOST:g} W"
+    reason = f"over time is not between {LEAST:g} W and {MOST:g} W"
     impossible = [row["where"] for row, fine in zip(rows, possible.tolist(), strict=True) if not fine]
     collected.without.update({reason: impossible} if impossible else {})
     runs, where = (tuple(row[name] for row in rows) for name in ("run", "where"))

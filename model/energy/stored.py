@@ -177,7 +177,7 @@ class Energy(Stored):
         """The same laws with ranks placed in another way."""
         return replace(
             self,
-            compact=self.compact if placement is None else placement == "compact",
+            compact=placement == "compact" if placement else self.compact,
             ranks=ranks_per_node or self.ranks,
         )
 

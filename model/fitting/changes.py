@@ -33,8 +33,7 @@ from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.fitting.joining import join, pick
 from ranksight.model.fitting.printed import Below
 from ranksight.model.process.compare import SMOOTHING
-from ranksight.model.process.fit_process import unsmoothed
-from ranksight.model.process.prevalence import Prevalence, learned
+from ranksight.model.process.prevalence import Prevalence
 from ranksight.model.process.solve import Data, evidence, smoothed
 from ranksight.model.series.computation import RANKS
 from ranksight.model.series.domains import Domains
@@ -52,8 +51,6 @@ ROUNDED = 1e-6
 """Relative error up to which a function meets counts."""
 FREE = 2
 """Values beyond its terms that a function of counts that begin meets before it is known: one more is met by chance."""
-STEEP = 2.0
-"""Power beyond which growth from one rank to several may be a change."""
 
 
 @dataclass(frozen=True)
@@ -86,21 +83,6 @@ class Begun:
             if name == RANKS or name in RANK_COUNTS:
                 one = series.points[:, at] == 1
                 begun._divide(at, some & one, some & ~one, known & sent, False)
-        return begun
-
-    def with_lone(self, domains: Domains) -> Begun:
-        """The same with series of times above zero that are another at one than at several of the one parameter."""
-        x, which = self.points[:, 0], np.flatnonzero(self.axis < 0)
-        if self.points.shape[1] > 1 or not len(which) or not (x == 1).any():
-            return self
-        order, changed = np.argsort(x), np.zeros(len(self.axis), dtype=bool)
-        data = unsmoothed(self.points, self.location.part(which)).ordered(order)
-        changed[which] = first_apart(x[order], data, learned(), domains or None)
-        if not changed.any():
-            return self
-        columns = {name: getattr(self, name).copy() for name in ("axis", "last", "first", "ends")}
-        present, begun = self.location.repeats > 0, replace(self, **columns)
-        begun._divide(0, present & (x == 1), present & (x != 1), changed, False)
         return begun
 
     def of_counts(self, fitted: Fitted, fit: Callable[[Index, Location], Fitted]) -> tuple[Begun, Fitted]:
@@ -245,19 +227,16 @@ def trained_range(points: Array, present: Mask) -> Array:
     return np.stack([low, high], axis=2)
 
 
-def changepoints(
-    x: Array, data: Data, prevalence: Prevalence, domains: Domains | None = None, messages: Mask | None = None
-) -> Array:
+def changepoints(x: Array, data: Data, prevalence: Prevalence, messages: Mask, domains: Domains | None = None) -> Array:
     """Values (s,) of the coordinate `x` (n,), in ascending order, from which on each series is another; NaN where it
     stays what it is.
 
-    `domains`: how `x` ranks fill nodes. `messages` (s,): which series are times of messages.
+    `messages` (s,): which series are times of messages. `domains`: how `x` ranks fill nodes.
     """
     count = len(x)
     breaks = np.full(len(data.logs), np.nan)
     places = list(range(EACH_SIDE, count - EACH_SIDE + 1)) if count >= LOOKED_FOR else []
-    of_messages = np.zeros(len(breaks), dtype=bool) if messages is None else messages
-    node = node_place(x, domains) if of_messages.any() else 0
+    node = node_place(x, domains) if messages.any() else 0
     if not places and not node:
         return breaks
     total = _evidence(x, data, prevalence, domains)
@@ -269,25 +248,11 @@ def changepoints(
         between[node] = node_break(domains)
         one, step, separate = priors.NODE_REGIMES.values()
         unknown = odds.get(node, np.full(len(breaks), -np.inf))
-        odds[node] = np.where(of_messages, np.log((step + separate) / one), unknown)
+        odds[node] = np.where(messages, np.log((step + separate) / one), unknown)
     split = np.stack([total(slice(place)) + total(slice(place, None)) + odds[place] for place in odds], axis=1)
     split -= whole[:, None]
     best = np.array([between[place] for place in odds])[split.argmax(axis=1)]
     return np.where(special.logsumexp(split, axis=1) > 0, best, breaks)
-
-
-def first_apart(x: Array, data: Data, prevalence: Prevalence, domains: Domains | None = None) -> Mask:
-    """Which series (s,) are another at one of what `x` (n,) counts, in ascending order, than at several: one rank, or
-    one node, does not exchange what several do."""
-    separate = np.zeros(len(data.logs), dtype=bool)
-    if len(x) <= EACH_SIDE or x[0] != 1:
-        return separate
-    known = ~np.isinf(data.noise[:, :2]).any(axis=1)
-    steep = np.flatnonzero(known & (np.abs(data.logs[:, 1] - data.logs[:, 0]) > STEEP * np.log(x[1])))
-    if len(steep):
-        total = _evidence(x, data.part(steep), prevalence, domains)
-        separate[steep] = total(slice(1)) + total(slice(1, None)) + priors.ANOTHER_REGIME > total(slice(None))
-    return separate
 
 
 def _evidence(x: Array, data: Data, prevalence: Prevalence, domains: Domains | None) -> Callable[[slice], Array]:

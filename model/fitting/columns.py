@@ -64,7 +64,6 @@ class PlainColumns(Stored):
     repetitions: Array
     noisy: Mask
     samples: Array
-    primes: Index
     hidden: Array
     ties: Array
     unaffected: Mask
@@ -103,7 +102,7 @@ class PlainColumns(Stored):
         shapes |= dict.fromkeys(("members", "coefficients"), (int(size.sum()),))
         shapes |= {"root": (int((size * (size + 1) // 2).sum()),), "terms": (len(self.terms), m, 3)}
         shapes |= {"trained": (s, m, 2), "drift": (s, m, 2), "unaffected": (s, m)}
-        shapes |= {"primes": (m,), "hidden": (len(self.hidden), 2), "ties": (len(self.ties), 1 + m)}
+        shapes |= {"hidden": (len(self.hidden), 2), "ties": (len(self.ties), 1 + m)}
         return shapes
 
     def _fits(self) -> bool:
@@ -123,12 +122,11 @@ class PlainColumns(Stored):
             and bool((self.weight > 0).all())
             and all(_within(column, 0) for column in (self.variance, self.drift, self.count))
             and _within(self.freedom, 1)
-            and _within(self.primes, 1)
             and _within(self.members, 0, max(len(self.terms) - 1, 0))
             and _within(self.status, 0, NO_DATA)
             and not (self.samples < 0).any()
             and s * int(self.forms.max(initial=1)) * width**2 <= limits.MODEL_NUMBERS
-            and (self.iterations is None or self.iterations in self.parameters)
+            and (not self.iterations or self.iterations in self.parameters)
             and all(_within(each.rows, 0, s - 1) and _within(each.axes, 0, m - 1) for each in self.processes)
         )
 
@@ -209,8 +207,7 @@ def columns_of(content: Mapping[str, Any], rows: Index) -> dict[str, Any]:
     term, corner = _stretches(size, form), _stretches(size.astype(np.intp) * (size + 1) // 2, form)
     which = {"weight": form, "variance": form, "freedom": form, "size": form}
     which |= {"members": term, "coefficients": term, "root": corner}
-    whole = ("parameters", "space", "terms", "ties", "hidden", "primes", "iterations",
-             "breaks", "processes")  # fmt: skip
+    whole = ("parameters", "space", "terms", "ties", "hidden", "iterations", "breaks", "processes")
     columns: dict[str, Any] = {name: content[name] for name in whole if name in content}
     for name in content.keys() - columns.keys():
         column, places = content[name], which.get(name, rows)

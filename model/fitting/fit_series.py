@@ -1,4 +1,4 @@
-"""The fit of many series: reduce repetitions, screen, learn noise and what is common, weigh, extrapolate."""
+"""The fit of many series: reduce repetitions, screen, learn what is common, weigh, extrapolate."""
 
 from __future__ import annotations
 
@@ -22,8 +22,7 @@ from ranksight.model.fitting.outcome import Searched, by_process, fitted_by_proc
 from ranksight.model.search import shrinkage
 from ranksight.model.search.crosswise import LINE, Crossed
 from ranksight.model.search.offer import Offer
-from ranksight.model.search.problem import Problem
-from ranksight.model.search.screening import Screened, evidence, keep
+from ranksight.model.search.screening import evidence, keep
 from ranksight.model.series import noise
 from ranksight.model.series.domains import NOT_DESCRIBED, Domains
 from ranksight.model.series.noise import Location
@@ -34,17 +33,9 @@ from ranksight.model.uncertainty import blocks, discrepancy, drift
 
 BATCH = 250_000
 """Hypotheses x series in memory at once."""
+NOT_LEARNED = np.empty((0, 0))
 MANY = 40_000
 """Series from which they are fitted share by share, which bounds memory and lets processes work at once."""
-
-
-@dataclass
-class _Learned:
-    """What all series of a metric teach each of them."""
-
-    noise: tuple[float, float] | None
-    shift: Array
-    discrepancy: Array | None = None
 
 
 @one_thread()
@@ -103,7 +94,7 @@ def fit_series(
     if answered.any():
         parts = [np.flatnonzero(~answered), np.flatnonzero(answered)]
         times = series.select(parts[1])
-        begun = begun.part(parts[1]).with_lone(domains if series.parameters == ("ranks",) else NOT_DESCRIBED)
+        begun = begun.part(parts[1])
 
         def fit(rows: Index, some: Location) -> Fitted:
             return fitted_by_process(times.select(rows), str(space), some, domains)
@@ -191,7 +182,7 @@ class _Task:
     intervals: bool
     line: int | None = None
     grid: Mapping[int, float] | None = None
-    learned: dict[Group, _Learned] = field(default_factory=dict)
+    common: dict[Group, Array] = field(default_factory=dict)  # how much more common forms are than thought, by metric
 
     def search(self, location: Location) -> Searched:
         """What is found of all series."""
@@ -219,14 +210,11 @@ class _Task:
     def _batch(self, batch: _Batch) -> Searched:
         kind, location, positive, base = batch.kind, batch.location, batch.positive, batch.base
         problem, screened = self.space.screen(self.points, location, positive, kind)
-        common = self._noise(batch, problem, screened)
-        v0, d0 = _prior(common, base, location.freedom, problem, screened)
+        v0, d0 = discrepancy.alone(problem, screened, base, location.freedom)
         score = evidence(screened, problem.count, v0, d0)
-        if batch.group not in self.learned:
-            every, shift = shrinkage.shift(problem, screened, score)
-            self.learned[batch.group] = _Learned(common, every)
-        else:
-            shift = self.learned[batch.group].shift
+        shift = self.common.get(batch.group, NOT_LEARNED)
+        if not len(shift):
+            self.common[batch.group], shift = shrinkage.shift(problem, screened, score)
         score = shrinkage.shifted(score, shift)
         score = score + shrinkage.on_one_grid(problem, screened, score, self.grid)
         kept_forms = keep(problem, screened, score, v0, d0)
@@ -236,38 +224,15 @@ class _Task:
             score = shrinkage.shifted(evidence(screened, problem.count, v0, d0), shift)
             kept_forms = keep(problem, screened, score, v0, d0)
         freedom = np.maximum(problem.count - (kept_forms.members[:, 0] >= 0).sum(axis=1), 0).astype(np.float64)
-        ratio = kept_forms.residual[:, 0] / np.maximum(freedom, 1.0) / base
-        learned = self.learned[batch.group]
-        scale, learned.discrepancy = discrepancy.scale(ratio, freedom, base, location.freedom, learned.discrepancy)
-        repeated, names = ~np.isnan(location.variance), (batch.group[0],) * len(base)
-        pace = drift.pace(scale, kept_forms.around, freedom, repeated, names, location.samples)
+        pace = drift.pace(kept_forms.around, freedom, (batch.group[0],) * len(base), location.samples)
         axes = self._axes()
         extrapolated = np.zeros((len(base), self.points.shape[1], 2))
         extrapolated[:, axes] = (pace * priors.DRIFT)[:, None, None]
         return Searched(kept_forms, extrapolated, pace)
 
-    def _noise(self, batch: _Batch, problem: Problem, screened: Screened) -> tuple[float, float] | None:
-        """Law of the noise of all series of a metric: times share the machine's; None where each has its own, as counts
-        are exact or jitter, and samples are many or few."""
-        if batch.group in self.learned:
-            return self.learned[batch.group].noise
-        if problem.exact or batch.group[1]:
-            return None
-        return discrepancy.learn(problem, screened, batch.base, batch.location.freedom)
-
     def _axes(self) -> list[int]:
         """Parameters along which series may leave their functions: none without intervals, and never iterations."""
         return [axis for axis in range(self.points.shape[1]) if self.intervals and axis != self.line]
-
-
-def _prior(
-    common: tuple[float, float] | None, base: Array, known: Array, problem: Problem, screened: Screened
-) -> tuple[Array, Array]:
-    """Prior of the variance around functions: of all series of the metric, or of each by itself."""
-    if common is None:
-        return discrepancy.alone(problem, screened, base, known)
-    limit = np.maximum(discrepancy.MOST, base)
-    return np.minimum(base * common[0], limit), np.full(len(base), common[1])
 
 
 def _is_positive(names: tuple[str, ...], values: Array) -> Mask:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,9 +18,8 @@ from ranksight.model import priors
 from ranksight.model.fitting.abstaining import abstain
 from ranksight.model.fitting.columns import Columns
 from ranksight.model.fitting.printed import Below, Printed
-from ranksight.model.process.posterior import Process, turned
-from ranksight.model.process.prevalence import learned
-from ranksight.model.search.terms import EVEN, ended_values, primes_of, values
+from ranksight.model.process.posterior import Process
+from ranksight.model.search.terms import ended_values, values
 from ranksight.model.series.noise import behaviours
 from ranksight.model.uncertainty.drift import beyond, spreads
 from ranksight.model.uncertainty.forecast import FEW_POINTS, Forecast, components, mixture_forecast
@@ -66,9 +65,6 @@ class Fitted(Printed):
     (:class:`ranksight.model.series.noise.Quality`)."""
     samples: Array  # (s,)
     """Samples behind the value of a configuration, in the mean; infinite where values are not made of samples."""
-    primes: Index  # (m,)
-    """Largest prime factor among the values measured of parameters that divide work
-    (:func:`ranksight.model.search.terms.primes_of`)."""
     hidden: Array  # (h, 2)
     """Smallest and largest value of each hidden parameter (:class:`ranksight.model.series.reducing.Series`)."""
     ties: Array  # (q, 1 + m): parameters that varied together only (:mod:`ranksight.model.fitting.abstaining`)
@@ -105,7 +101,7 @@ class Fitted(Printed):
         if not len(self.terms):
             status, reason = abstain(self, points, (value, low, high), form, within_form)
             return Forecast(value, low, high, status, reason, form)
-        uneven, at = self._uneven(points), values(self.terms, points)
+        at = values(self.terms, points)
         largest = self.trained[:, :, 1].max(axis=0, initial=0.0)
         ended = ended_values(self.terms, points, self.parameters, largest, self.members[:, 0])
         for process in self.processes:
@@ -120,12 +116,10 @@ class Fitted(Printed):
             for array in (value, low, high):
                 array[np.ix_(rows, outside)] = np.nan
         for rows, forms in self._batches(len(points)):
-            even = rise is fall and (self.drift[rows, :, 0] == self.drift[rows, :, 1]).all() and not uneven.any()
+            even = rise is fall and (self.drift[rows, :, 0] == self.drift[rows, :, 1]).all()
             down = np.hypot(self.strayed(points, rows, 0), fall[rows])
-            up = down if even else np.hypot(self.strayed(points, rows, 1), np.hypot(rise[rows], uneven[rows]))
-            summary = mixture_forecast(
-                self._forms(at, rows, forms), (down, up), self.positive[rows], self._turns(points, rows, forms)
-            )
+            up = down if even else np.hypot(self.strayed(points, rows, 1), rise[rows])
+            summary = mixture_forecast(self._forms(at, rows, forms), (down, up), self.positive[rows])
             value[rows], low[rows], high[rows], form[rows], within_form[rows], freedom[rows] = summary[:6]
             if (some := self._ending(rows, forms, at, ended)).any():
                 rows, within = rows[some], (down[some], up[some])
@@ -264,38 +258,6 @@ class Fitted(Printed):
             far = out * np.maximum(out / priors.FAR, 1.0)
             total += (self.drift[part, axis, side, None] * far) ** 2
         return np.asarray(np.sqrt(total))
-
-    def _scattered(self, rows: Index) -> Array:
-        """Relative standard deviation (r,) of configurations around the functions of some series."""
-        weight = self.weight[rows]
-        return np.asarray(np.sqrt((weight * np.where(weight > 0, self.variance[rows], 0.0)).sum(axis=1)))
-
-    def _turns(self, points: Array, rows: Index, forms: Index) -> Callable[[Components], Components]:
-        """What makes components of times of some series that may turn beyond the runs, none along iterations; all else
-        goes on."""
-        acting = np.array(self.parameters) != self.iterations
-        low, high = self.trained[rows, :, 0], self.trained[rows, :, 1]
-        times = ((behaviours(self.metrics, self.samples) == "time") & self.positive)[rows]
-        outside = [
-            _outside(points[:, axis], low[:, axis, None], high[:, axis, None]) for axis in np.flatnonzero(acting)
-        ]
-        distance = np.where(times[:, None], np.sqrt(np.square(outside).sum(axis=0)), 0.0)
-        if not distance.any():
-            return lambda parts: parts
-        turn, near = learned().turn, points.copy()
-        near[:, acting] = np.clip(points, low.min(axis=0), high.max(axis=0))[:, acting]
-        centres = self._forms(values(self.terms, near), rows, forms).centre
-        often = turn.probability(self._scattered(rows))
-        return partial(turned, near=centres, distance=distance, often=often, turn=turn)
-
-    def _uneven(self, points: Array) -> Array:
-        """Relative standard deviation (s, k), upwards, of times on numbers of ranks that divide worse than those
-        measured."""
-        worse = np.asarray((primes_of(points, self.parameters) > np.maximum(self.primes, EVEN)).any(axis=1))
-        if not worse.any():
-            return np.zeros((len(self), len(points)))
-        times = behaviours(self.metrics, self.samples) == "time"
-        return np.where(times[:, None] & worse, priors.UNEVEN, 0.0)
 
     def logs(self, rows: Index, points: Array) -> Array:
         """Logarithm of the leading hypotheses of some series, NaN where they are not positive."""

@@ -31,10 +31,8 @@ EXACT = 0.02
 """Relative leave-one-out error up to which a count is known."""
 
 
-def check(name: str | None, parameters: Sequence[str], points: Array) -> None:
+def check(name: str, parameters: Sequence[str], points: Array) -> None:
     """Raise InputError where `name` is not a parameter, or did not vary over the configurations (n, m)."""
-    if name is None:
-        return
     if name not in parameters:
         raise InputError(f"there is no parameter {name} to count iterations", f"there are {', '.join(parameters)}")
     seen = np.unique(points[:, list(parameters).index(name)])
@@ -45,16 +43,15 @@ def check(name: str | None, parameters: Sequence[str], points: Array) -> None:
         )
 
 
-def iterated(fitted: Fitted, points: Array) -> str:
-    """The note for points (k, m) beyond the iterations measured; empty where there are none."""
-    if fitted.iterations is None or not len(fitted):
-        return ""
-    at = fitted.parameters.index(fitted.iterations)
+def iterated(fitted: Fitted, name: str, points: Array) -> str:
+    """The note for points (k, m) beyond the iterations measured, of the parameter `name`; empty where there are
+    none."""
+    at = fitted.parameters.index(name)
     low, high = float(fitted.trained[:, at, 0].min()), float(fitted.trained[:, at, 1].max())
     if not ((points[:, at] < low) | (points[:, at] > high)).any():
         return ""
     return (
-        f"{fitted.iterations} counts iterations: all values are a set-up plus a constant per iteration, from runs of "
+        f"{name} counts iterations: all values are a set-up plus a constant per iteration, from runs of "
         f"{low:g} to {high:g}; what only later iterations do is not included"
     )
 

@@ -22,10 +22,9 @@ from ranksight.model.fitting.printed import Below
 from ranksight.model.process.fit_process import fit_process, unsmoothed
 from ranksight.model.process.posterior import Process
 from ranksight.model.process.prevalence import learned
-from ranksight.model.process.several import CHOSEN
+from ranksight.model.process.products import CHOSEN
 from ranksight.model.process.shown import BEYOND, points_shown, shown
 from ranksight.model.search.screening import Found
-from ranksight.model.search.terms import primes_of
 from ranksight.model.series.domains import NOT_DESCRIBED, Domains
 from ranksight.model.series.noise import Location, behaviours, judge
 from ranksight.model.series.reducing import Series
@@ -106,7 +105,6 @@ def _shared(series: Series, label: str, location: Location) -> dict[str, Any]:
         "repetitions": quality.repetitions,
         "noisy": quality.noisy,
         "samples": location.samples,
-        "primes": primes_of(series.points, series.parameters).max(axis=0, initial=1),
         "hidden": np.stack([series.hidden.min(axis=0), series.hidden.max(axis=0)], axis=1),
         "ties": np.empty((0, 1 + len(series.parameters))),
         "unaffected": np.zeros((len(series), len(series.parameters)), dtype=bool),
@@ -156,7 +154,7 @@ def fitted_by_process(series: Series, label: str, location: Location, domains: D
         return _fitted(series, label, location, domains)
     order = np.argsort(x)
     breaks = changepoints(
-        x[order], unsmoothed(series.points, location).ordered(order), learned(), domains or None, messages
+        x[order], unsmoothed(series.points, location).ordered(order), learned(), messages, domains or None
     )
     rows = np.flatnonzero(~np.isnan(breaks))
     if not len(rows):

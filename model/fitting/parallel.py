@@ -28,7 +28,7 @@ def fit_shares(series: Series, jobs: int = 1, dask: str | None = None, **setting
     """
     shares = share(series)
     tasks = ((series.select(rows), settings) for rows in shares)
-    if jobs <= 1 and dask is None:
+    if jobs <= 1 and not dask:
         return join(list(_counted(map(_fit, tasks), shares)), shares)
     with executor(jobs, dask) as (pool, width):
         return join(list(_counted(in_order(pool, width, _fit, tasks), shares)), shares)

@@ -135,16 +135,14 @@ class Printed(Keyed):
         ]
         return list(itertools.compress(listed, self._seen(i))) if listed else []
 
-    def notes(self, kernels: frozenset[str] | None = None) -> dict[int, str]:
-        """For times, how their growth compares with that of their kernel's requirements, where hypotheses of more than
-        nine tenths of the weight agree in it.
+    def notes(self, kernels: frozenset[str]) -> dict[int, str]:
+        """For times of `kernels`, how their growth compares with that of their kernel's requirements.
 
-        `kernels`: only of these; of all when not given.
+        Said where hypotheses of more than nine tenths of the weight agree in it.
         """
         texts = {}
-        chosen = frozenset(self.kernels) if kernels is None else kernels
         for time, requirements in pairs(self.kernels, self.metrics):
-            if self.kernels[time] not in chosen:
+            if self.kernels[time] not in kernels:
                 continue
             others = [(_lead(self.terms, self.members[r, 0]), self.metrics[r]) for r in requirements]
             forms = zip(self.weight[time], self.members[time], strict=True)

@@ -20,7 +20,6 @@ from ranksight.model.fitting.abstaining import independent
 from ranksight.model.fitting.fit_series import fit_series
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.fitting.joining import join, pick
-from ranksight.model.search.terms import primes_of
 from ranksight.model.series.computation import apart_from_ranks
 from ranksight.model.series.reducing import NO_SAMPLES, Series
 
@@ -168,7 +167,6 @@ def _widened(fitted: Fitted, series: Series, varied: list[int]) -> Fitted:
         fitted,
         parameters=series.parameters,
         terms=terms,
-        primes=primes_of(series.points, series.parameters).max(axis=0, initial=1),
         drift=drift,
         trained=trained,
         ties=np.empty((0, 1 + count)),

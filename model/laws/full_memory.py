@@ -82,9 +82,9 @@ def _slopes(rate: Array, count: Array, others: Array) -> Array:
     _, group = np.unique(others, axis=0, return_inverse=True)
     slopes = []
     for each in range(int(np.max(group, initial=-1)) + 1):
-        here = np.flatnonzero(np.ravel(group) == each)
-        last = here[count[here].argmax()]
-        before = here[count[here] <= count[last] / 2]
+        members = np.flatnonzero(np.ravel(group) == each)
+        last = members[count[members].argmax()]
+        before = members[count[members] <= count[last] / 2]
         if count[last] == count.max() and len(before):
             first = before[count[before].argmax()]
             slopes.append(np.log(rate[:, last] / rate[:, first]) / np.log(count[last] / count[first]))

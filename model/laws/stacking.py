@@ -194,6 +194,4 @@ def mix(kernels: tuple[str, ...], laws: Mapping[str, LawTimes], weights: Array) 
     value, lower, upper = (np.where(known, np.exp(part), np.nan) for part in (middle, low, high))
     status = np.where(known, forecast.OK, forecast.NO_DATA)
     reason = np.where(known, "", forecast.REASONS[forecast.NO_DATA]).astype(object)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        status, reason = forecast.judged_by_width(upper / lower, status, reason)
-    return Forecast(value, np.fmin(lower, value), np.fmax(upper, value), status, reason, form), share
+    return Forecast(value, np.fmin(lower, value), np.fmax(upper, value), status, reason, form).judged(), share

@@ -63,7 +63,7 @@ def priced_on(
     asked: Sequence[tuple[MessageTable, str]], fabric: Fabric, choice: Choice
 ) -> list[dict[tuple[str, str], float]]:
     """:func:`times_of_volumes`; at the ends of the volumes' intervals those of the network's shape hold too."""
-    if fabric.topology is None or not fabric.topology.uncertain:
+    if not (fabric.topology and fabric.topology.uncertain):
         return times_of_volumes(asked, fabric, choice)
     ends: dict[str, End] = {"bytes": "middle", "low": "fast", "high": "slow"}
     priced = {

@@ -13,7 +13,8 @@ from ranksight.core.arrays import Array, Index
 from ranksight.model.process.compare import SMOOTHING, Hypotheses, at_best, compared
 from ranksight.model.process.posterior import Process
 from ranksight.model.process.prevalence import Prevalence, learned
-from ranksight.model.process.several import compared_over_several, numbered
+from ranksight.model.process.products import numbered
+from ranksight.model.process.several import compared_over_several
 from ranksight.model.process.solve import Data, columns, efolds, refined, smoothed
 from ranksight.model.series.domains import Domains
 from ranksight.model.series.reduction import Location
@@ -46,25 +47,20 @@ def fit_process(
     points: Array,
     location: Location,
     rows: Index,
-    prevalence: Prevalence | None = None,
     domains: Domains | None = None,
 ) -> Process:
     """The process of located series, all of whose values are positive, over coordinates with values `points` (n, d).
 
-    `rows` (s,): which of the fitted series they are. `prevalence`: of means and covariances, the table's when not
-    given. `domains`: memory domains that ranks, the one coordinate, share. Series of one experiment do not update the
-    prevalence: they are too similar to count as many.
+    `rows` (s,): which of the fitted series they are. `domains`: memory domains that ranks, the one coordinate, share.
+    Series of one experiment do not update the prevalence: they are too similar to count as many.
     """
-    prevalence = learned() if prevalence is None else prevalence
-    data = data_of(points, location)
+    prevalence, data = learned(), data_of(points, location)
     batches = np.array_split(np.arange(len(rows)), max(1, -(-len(rows) // BATCH)))
     if points.shape[1] == 1:
         table, members, at = prevalence.over(points[:, 0], domains)
         pieces = [part for batch in batches for part in _over_one(data, batch, at, members, table)]
-        terms = table.terms
     else:
         pieces = [part for batch in batches for part in _over_several(points, data, batch, prevalence)]
-        terms = None
     order = np.argsort(np.concatenate([batch for batch, _, _ in pieces]))
     data, parts = Data.joined([part for _, part, _ in pieces]).part(order), [result for _, _, result in pieces]
     width = max(part[4].shape[1] for part in parts)
@@ -72,7 +68,7 @@ def fit_process(
         np.concatenate([_padded(array, width) for array in part])[order] for part in zip(*parts, strict=True)
     )
     occurring, used = _occurring(used)
-    terms = numbered(occurring, points.shape[1]) if terms is None else terms[occurring]
+    terms = table.terms[occurring] if points.shape[1] == 1 else numbered(occurring, points.shape[1])
     scatter = np.where(np.isnan(location.variance), 0.0, location.variance)
     noise = np.where(np.isinf(data.noise), np.nan, data.noise)
     measured = (data.logs, noise, data.centre, scatter)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from ranksight.core.arrays import Array, Index, Mask
 from ranksight.core.records import dataclass
+from ranksight.model.search.gridterms import GRID_TERMS
 from ranksight.model.search.terms import Factor, values
 
 AHEAD = 8.0
@@ -130,6 +131,17 @@ class Basis:
         """Terms (...) at the largest values of all parameters, and with each of them :data:`AHEAD` times larger (...,
         1 + m), scaled as :meth:`shape`."""
         return self._product(terms, lambda axis: axis.ahead)
+
+    def dimensions(self, terms: Index) -> Index:
+        """Dimensions of the process grid that terms (...) are of; 0 for none."""
+        listed, place = np.unique(np.maximum(terms, 0), return_inverse=True)
+        number = np.maximum(-self.decode(listed)[:, :, 2], 0).max(axis=1).astype(np.intp)
+        each_dimension = np.array([0, *(each.dimensions for each in GRID_TERMS)], dtype=np.intp)[number]
+        return np.asarray(each_dimension[place.reshape(terms.shape)])
+
+    def on_grid(self, terms: Index) -> Mask:
+        """Which terms (...) are of a process grid."""
+        return self.dimensions(terms) > 0
 
     def decode(self, terms: Index) -> Array:
         """Terms (...) as exponents (..., m, 3), see :mod:`ranksight.model.search.terms`."""

@@ -92,7 +92,6 @@ def together(lists: list[Screened]) -> Screened:
     width = max(part.members.shape[1] for part in lists)
     members, choices, offset = [], [], 0
     for part in lists:
-        assert part.choice is not None
         moved = np.where(part.members >= 0, part.members + offset, -1)
         members.append(np.pad(moved, ((0, 0), (0, width - moved.shape[1])), constant_values=-1))
         choices.append(part.choice)
@@ -111,7 +110,6 @@ def everywhere(screened: Screened, rows: Index, count: int) -> Screened:
     residual = np.full((count, len(screened.members)), np.inf)
     offset = np.full_like(residual, -np.inf)
     residual[rows], offset[rows] = screened.residual, screened.offset
-    assert screened.choice is not None
     choice = np.zeros((count, screened.choice.shape[1]), dtype=np.intp)
     choice[rows] = screened.choice
     return Screened(residual, offset, screened.members, screened.prior, choice)

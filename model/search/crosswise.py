@@ -7,8 +7,7 @@
 3. To the best of them one product of the whole dictionary is added that explains most of what is left, so that terms
    with other factors (work n^3/p and communication log p) are found: orthogonal least squares (Chen, Billings and Luo
    1989, *International Journal of Control* 50, 1873).
-4. Of two parameters pairs of terms are tried: of all natural ones where all of this leaves more than scatter explains,
-   elsewhere of divided work, lines, faces and volumes.
+4. Of two parameters pairs of natural terms are tried where all of this leaves more than rounding of exact values.
 """
 
 from __future__ import annotations
@@ -28,22 +27,17 @@ from ranksight.model.search import leastsquares
 from ranksight.model.search.basis import Basis
 from ranksight.model.search.chosen import best_of, everywhere, solve, together
 from ranksight.model.search.composite import ghost_blocks, screen_composites
-from ranksight.model.search.gridforms import borne, on_grid
 from ranksight.model.search.offer import Offer
-from ranksight.model.search.pairs import LIKELY, NATURAL, best_pairs
+from ranksight.model.search.pairs import NATURAL, best_pairs
 from ranksight.model.search.problem import Problem, pose
-from ranksight.model.search.screening import CANCELLED, Screened
+from ranksight.model.search.screening import CANCELLED, Screened, borne
 from ranksight.model.search.terms import ONE, Factor
-from ranksight.model.series.noise import Location, explained
+from ranksight.model.series.noise import Location
 
 BEST = {1: 12, 2: 8, 3: 4, 4: 3}
 """Factors kept an axis, by the number of parameters."""
 BASES = 3
 """Hypotheses that are completed."""
-FEW = 16
-"""Pairs of plain terms that are solved of a series that other forms explain."""
-PLAIN: tuple[Factor, ...] = tuple((float(n), 0.0, 0.0) for n in (-1, 1, 2, 3))
-"""Factors of work that is divided, and of what is done once a line, a face and a volume."""
 LINE: Factor = (1.0, 0.0, 0.0)
 """What grows with iterations, on their axis."""
 
@@ -77,21 +71,15 @@ class Crossed(Offer):
             # What every iteration takes grows on beyond those seen, however little that was.
             problem.rise[:, self.line] = np.inf
             return problem, screen(space, problem, points)
-        divided = list(screen_composites(basis, points, location, positive, kind))
+        known = list(screen_composites(basis, points, location, positive, kind))
         if problem.exact and self.parameters == 2 and self.divisor is not None and self.grids:
-            divided.append(
-                borne(problem, solve(problem, *ghost_blocks(space.factors, self.divisor, len(problem.weights))))
-            )
-        return problem, screen(space, problem, points, divided, explained(location))
+            blocks = ghost_blocks(space.factors, self.divisor, len(problem.weights))
+            known.append(borne(problem, solve(problem, *blocks)))
+        return problem, screen(space, problem, points, known)
 
 
-def screen(
-    space: Crossed, problem: Problem, points: Array, known: Sequence[Screened] = (), scatter: Array | None = None
-) -> Screened:
-    """Solve the hypotheses that suit each series, in addition to those solved already, over the space's factors.
-
-    `scatter` (s,) is what a right form leaves (:func:`ranksight.model.series.noise.explained`); exact values have none.
-    """
+def screen(space: Crossed, problem: Problem, points: Array, known: Sequence[Screened] = ()) -> Screened:
+    """Solve the hypotheses that suit each series, in addition to those solved already, over the space's factors."""
     m = space.parameters
     radix = len(space.factors) + 1
     best = [_rank(space, problem, points, axis, radix) for axis in range(m)]
@@ -108,31 +96,24 @@ def screen(
     bases = best_of(problem, first, BASES, largest=2)[:, :, :2]
     terms, more, more_prior = complete(problem, bases, dictionary)
     solved.append(borne(problem, solve(problem, terms, more, more_prior)))
-    if m == 2:
-        # The right form leaves what scatter explains, but next to a wrong term others than the right one look best:
-        # where all leave more, all pairs of natural terms are tried, and the best of them completed.
+    if m == 2 and problem.exact:
+        # Next to a wrong term others than the right one look best: where all leave more than rounding, all pairs of
+        # natural terms are tried, and the best of them completed.
         rest = np.min([part.residual.min(axis=1, initial=np.inf) for part in solved], axis=0)
-        least = problem.count * CANCELLED**2
-        tried = rest > (least if problem.exact or scatter is None else np.maximum(scatter, least))
         # Next to a term of a process grid another of it may be what looks constant at few numbers of ranks.
-        tried |= on_grid(problem.basis, bases[:, 0]).any(axis=1)
-        # Where values scatter, a power between two of these hides their sum, as n^(5/2) does that of n^3 / p and n^2.
-        hidden = ~tried & (not problem.exact)
-        for rows, factors in ((np.flatnonzero(tried), (*NATURAL, *space.grids)), (np.flatnonzero(hidden), PLAIN)):
-            if len(rows):
-                solved += _pairs(space, problem, rows, factors)
+        tried = (rest > problem.count * CANCELLED**2) | problem.basis.on_grid(bases[:, 0]).any(axis=1)
+        if (rows := np.flatnonzero(tried)).size:
+            solved += _pairs(space, problem, rows)
     return together(solved)
 
 
-def _pairs(space: Crossed, problem: Problem, rows: Index, factors: tuple[Factor, ...]) -> list[Screened]:
-    """Pairs of products of `factors`, the best of them completed, on some series; impossible on the others."""
-    dictionary = _dictionary(space, problem, tuple(f for f in factors if f in space.factors))
-    odds, most = (priors.FORMS["plain pair"], FEW) if factors is PLAIN else (0.0, LIKELY)
-    again, bases = best_pairs(problem, rows, dictionary, most)
-    some = problem.part(rows)
+def _pairs(space: Crossed, problem: Problem, rows: Index) -> list[Screened]:
+    """Pairs of natural terms, the best of them completed, on some series; impossible on the others."""
+    factors = tuple(f for f in (*NATURAL, *space.grids) if f in space.factors)
+    dictionary, some = _dictionary(space, problem, factors), problem.part(rows)
+    again, bases = best_pairs(problem, rows, dictionary)
     completed = borne(some, solve(some, *complete(some, bases[:, :BASES], dictionary)))
-    lists = again, everywhere(completed, rows, len(problem.weights))
-    return [replace(part, offset=part.offset + odds, prior=part.prior + odds) for part in lists]
+    return [again, everywhere(completed, rows, len(problem.weights))]
 
 
 def lines(points: Array, axis: int) -> Iterator[Index]:
@@ -171,7 +152,7 @@ def _rank(space: Crossed, problem: Problem, points: Array, axis: int, radix: int
         coarse = [1 + space.factors.index(factor) for factor in space.coarse if usable[space.factors.index(factor)]]
         return np.broadcast_to(np.array(coarse, dtype=np.intp), (len(score), len(coarse)))
     # Factors on process grids are kept separately: there are so many that they would displace all others.
-    sided = on_grid(problem.basis, rows) & usable
+    sided = problem.basis.on_grid(rows) & usable
     return np.concatenate(
         [
             1 + part[np.argsort(score[:, part], axis=1, kind="stable")[:, :most]]

@@ -12,9 +12,8 @@ from ranksight.core.arrays import Array, Index
 from ranksight.core.records import dataclass
 from ranksight.model import priors
 from ranksight.model.search.chosen import best_of, everywhere, solve
-from ranksight.model.search.gridforms import borne, dimensions
 from ranksight.model.search.problem import Problem
-from ranksight.model.search.screening import SOLVED, Screened
+from ranksight.model.search.screening import SOLVED, Screened, borne
 from ranksight.model.search.terms import ONE, Factor
 from ranksight.model.series.noise import SMALLEST
 
@@ -32,14 +31,13 @@ NATURAL: tuple[Factor, ...] = (
 """Factors of shares of volumes and surfaces, of trees and of what is repeated."""
 
 
-def best_pairs(problem: Problem, rows: Index, dictionary: Index, most: int = LIKELY) -> tuple[Screened, Index]:
+def best_pairs(problem: Problem, rows: Index, dictionary: Index) -> tuple[Screened, Index]:
     """The best pairs of terms of a dictionary, with and without a constant (term 0), on the series `rows`: solved over
-    all series, impossible on others, and the pairs (rows, pairs, 2). `most` of them are solved before the best are
-    chosen."""
+    all series, impossible on others, and the pairs (rows, pairs, 2)."""
     part = problem.part(rows)
     terms = np.append(0, dictionary[np.argsort(problem.basis.order(dictionary), kind="stable")])
     # A program has one process grid, and the other term of a pair with one of its terms is natural.
-    grid, usual = dimensions(part.basis, terms), {ONE, *NATURAL}
+    grid, usual = part.basis.dimensions(terms), {ONE, *NATURAL}
     natural = np.array(
         [all(tuple(f) in usual or f[2] < 0 for f in term) for term in part.basis.decode(terms).tolist()], dtype=bool
     )
@@ -48,7 +46,7 @@ def best_pairs(problem: Problem, rows: Index, dictionary: Index, most: int = LIK
     naturals |= np.outer(plain, plain)
     naturals[0] = False  # the constant is there or not in addition
     local = np.stack(np.nonzero(np.triu(naturals, 1)), axis=1)
-    likely = _paired(part, terms[_likely(part, terms, local, most)])
+    likely = _paired(part, terms[_likely(part, terms, local)])
     best = best_of(part, borne(part, likely), KEPT, smallest=2)
     size = (best >= 0).sum(axis=2)
     last = np.take_along_axis(best, np.maximum(size - 1, 0)[:, :, None], axis=2)
@@ -57,11 +55,11 @@ def best_pairs(problem: Problem, rows: Index, dictionary: Index, most: int = LIK
     return everywhere(borne(part, _paired(part, bases)), rows, len(problem.weights)), bases
 
 
-def _likely(problem: Problem, terms: Index, pairs: Index, most: int) -> Index:
-    """Of the pairs (p, 2), first below second, of some terms the `most` (s, l, 2) of each series that leave least, by
-    their BIC, whether they are possible or not."""
+def _likely(problem: Problem, terms: Index, pairs: Index) -> Index:
+    """Of the pairs (p, 2), first below second, of some terms the :data:`LIKELY` (s, l, 2) of each series that leave
+    least, by their BIC, whether they are possible or not."""
     shape = problem.basis.shape(terms)
-    most_pairs = min(most, len(pairs))
+    most_pairs = min(LIKELY, len(pairs))
     best = np.empty((len(problem.weights), most_pairs), dtype=np.intp)
     step = max(1, SOLVED // len(terms) ** 2)
     block = max(1, CACHED // max(1, min(step, len(best)) * len(terms)))

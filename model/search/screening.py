@@ -12,6 +12,7 @@ Analysis*, 3rd ed., 14.2).
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,8 @@ SOLVED = 50_000
 """Solutions worked on at a time: as many as stay in a processor's cache."""
 SIMPLE = np.array([3.0, 4.0])
 """Denominators of simple fractions, and of their halves."""
+LEFT = 1e-2
+"""Share of the values' variation, root mean square, that a form on a process grid may leave."""
 KEPT = 16
 """Hypotheses kept a series: those that carry the posterior weight."""
 
@@ -51,9 +54,10 @@ class Screened:
     residual: Array  # (s, h): relative residual sum of squares
     offset: Array  # (s, h): prior, determinant and penalties; -inf where the hypothesis is impossible
     members: Index  # (h, q)
-    """Terms of each hypothesis: of the basis, or of the series' own choice among them where there is one; -1 pads."""
+    """Terms of each hypothesis, of those chosen; -1 pads."""
     prior: Array  # (h,): logarithm of the weight of each hypothesis before the data
-    choice: Index | None = None  # (s, d): for each series the terms of the basis that `members` speak of
+    choice: Index  # (s, d): for each series the terms of the basis that `members` speak of; one row where all share it
+    common: bool = False  # whether they do
 
     @property
     def sizes(self) -> Index:
@@ -63,16 +67,14 @@ class Screened:
     def terms(self, which: Index) -> Index:
         """Terms of the basis (s, c, q) in hypotheses (s, c)."""
         members = self.members[which]
-        if self.choice is None:
-            return members
         flat = members.reshape(len(members), -1)
         numbers = np.take_along_axis(self.choice, np.maximum(flat, 0), axis=1)
         return np.where(flat >= 0, numbers, -1).reshape(members.shape)
 
     def part(self, rows: Index) -> Screened:
         """The same on some series."""
-        choice = None if self.choice is None else self.choice[rows]
-        return Screened(self.residual[rows], self.offset[rows], self.members, self.prior, choice)
+        choice = self.choice if self.common else self.choice[rows]
+        return replace(self, residual=self.residual[rows], offset=self.offset[rows], choice=choice)
 
 
 @dataclass(frozen=True)
@@ -121,7 +123,6 @@ def screen_terms(problem: Problem, terms: Index, members: Index, prior: Array) -
     residual = np.full((len(problem.weights), len(members)), np.inf)
     offset = np.full_like(residual, -np.inf)
     usable = np.where(members >= 0, usable_term[members], True).all(axis=1)
-    numbers = np.where(members >= 0, terms[members], -1)
     sizes = (members >= 0).sum(axis=1)
     block = max(1, SOLVED // max(1, len(problem.weights)))
     for size in np.unique(sizes):
@@ -132,7 +133,7 @@ def screen_terms(problem: Problem, terms: Index, members: Index, prior: Array) -
             rows = every[start : start + block]
             local = members[rows, :size]
             solution = leastsquares.solve(np.moveaxis(shape[local], 1, 2), problem.weights, problem.values)
-            numbers_of = numbers[rows, :size]
+            numbers_of = terms[local]
             ahead = np.moveaxis(problem.basis.ahead(numbers_of), (1, 2), (0, 1))[:, :, None, :]
             grown = unseen(problem, solution.coefficients, list(ahead))
             allowed, penalty = admissible(problem, solution.coefficients, numbers_of, grown)
@@ -144,7 +145,28 @@ def screen_terms(problem: Problem, terms: Index, members: Index, prior: Array) -
             known = prior[rows] + size / 2 * np.log(2 * np.pi) - penalty
             residual[:, rows] = solution.residual
             offset[:, rows] = np.where(allowed & np.isfinite(solution.residual), known - determinant / 2, -np.inf)
-    return Screened(residual, offset, numbers, prior)
+    return Screened(residual, offset, members, prior, terms[None], common=True)
+
+
+def borne(problem: Problem, screened: Screened) -> Screened:
+    """The same hypotheses without those on process grids that leave too much.
+
+    The sides of process grids vary in so many ways with the ranks that some form of them follows what merely scatters.
+    What a program does along them is decided: a form with such a term is possible only where it leaves :data:`LEFT`.
+    """
+    table = problem.basis.on_grid(screened.choice)
+    if not table.any():
+        return screened
+    has = np.zeros((len(table), len(screened.members)), dtype=bool)
+    for column in screened.members.T:
+        has |= table[:, column] & (column >= 0)
+    weights, values = problem.weights, problem.values
+    total = weights.sum(axis=1, keepdims=True)
+    mean = (weights * values).sum(axis=1, keepdims=True) / np.where(total > 0, total, 1.0)
+    varies = (weights * (values - mean) ** 2).sum(axis=1)
+    most = LEFT**2 * varies + problem.count * CANCELLED**2
+    loose = has & (screened.residual > most[:, None])
+    return replace(screened, offset=np.where(loose, -np.inf, screened.offset))
 
 
 def evidence(screened: Screened, count: Index, v0: Array, d0: Array) -> Array:
@@ -169,14 +191,14 @@ def likelihood(residual: Array, size: Index, count: Index, v0: Array, d0: Array,
 def keep(problem: Problem, screened: Screened, score: Array, v0: Array, d0: Array, most: int = KEPT) -> Found:
     """Solve the hypotheses of the highest score (s, h) again, to full precision, and weigh them."""
     # Several ways may have led to the same hypothesis; one of each is kept.
-    most = min(most if screened.choice is None else 2 * most, score.shape[1])
+    most = min(most if screened.common else 2 * most, score.shape[1])
     top = np.argpartition(-score, most - 1, axis=1)[:, :most]
     score = np.take_along_axis(score, top, axis=1)
     basis = problem.basis
     members = np.where(np.isfinite(score)[..., None], screened.terms(top), -1)
     growth = np.where(members >= 0, basis.order(members), np.inf)
     members = np.take_along_axis(members, np.argsort(growth, axis=2, kind="stable"), axis=2)
-    if screened.choice is not None:
+    if not screened.common:
         score = np.where(_repeated(members, score), -np.inf, score)
     used = members >= 0
     design = np.moveaxis(np.where(used[..., None], basis.shape(members), 0.0), 2, 3)

@@ -13,7 +13,6 @@ import numpy as np
 
 from ranksight.core.arrays import Array, Index, Mask
 from ranksight.model import priors
-from ranksight.model.search.gridforms import dimensions
 from ranksight.model.search.gridterms import GRID_TERMS
 from ranksight.model.search.problem import Problem
 from ranksight.model.search.screening import Screened
@@ -52,12 +51,12 @@ def shift(problem: Problem, screened: Screened, evidence: Array) -> tuple[Array,
     one series makes no difference, and the same is added to all. `evidence` (s, h): log marginal likelihoods with the
     space's own prior; series without any count for nothing.
     """
-    if screened.choice is not None:
+    if not screened.common:
         # Each series has hypotheses of its own: there are no common classes to count.
         return np.zeros((1, 0)), np.zeros((1, 0))
     base = np.exp(screened.prior - screened.prior.max())
     base = base / base.sum()
-    group = classes(problem.basis.decode(np.arange(screened.members.max() + 1)), screened.members)
+    group = classes(problem.basis.decode(screened.choice[0]), screened.members)
     expected = np.bincount(group, base).astype(np.float64)
     possible: Mask = np.asarray(np.isfinite(evidence).any(axis=1))
     evidence = evidence[possible]
@@ -101,10 +100,7 @@ def on_one_grid(
     hypotheses and f_D(h) the share of forms like h among those of a program on a grid of D dimensions, over that before
     the data. t_D are the weights that `traced` gives grids of D dimensions, where it knows such.
     """
-    if screened.choice is None:
-        table = dimensions(problem.basis, np.arange(screened.members.max(initial=0) + 1))[None]
-    else:
-        table = dimensions(problem.basis, screened.choice)
+    table = problem.basis.dimensions(screened.choice)
     has = np.zeros((len(SEVERAL), *evidence.shape), dtype=bool)
     for column in screened.members.T:
         cell = table[:, column]

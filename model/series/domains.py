@@ -58,7 +58,7 @@ class Domains(Stored):
             max([one, *(value for _, value in platform.memory.scaling.get(name, ()))])
             for one, name in zip(full, ("read", "update"), strict=True)
         )
-        most = int(platform.cores) if ranks_per_node is None else ranks_per_node
+        most = ranks_per_node or int(platform.cores)
         return cls(cores, int(platform.domains), most, placement, core, (float(full[0]), float(full[1])))
 
     @classmethod
@@ -77,7 +77,7 @@ class Domains(Stored):
         """
         if cores < 1:
             raise InputError(f"a domain of {cores} cores", "give the cores of a ccNUMA domain, 1 or more")
-        most = (1 << 20) * cores if ranks_per_node is None else ranks_per_node
+        most = ranks_per_node or (1 << 20) * cores
         return cls(cores, max(1, -(-most // cores)), most, placement)
 
     def placed(self, placement: str | None, ranks_per_node: int | None) -> Domains:

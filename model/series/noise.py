@@ -124,26 +124,8 @@ def _inverse_trigamma(value: Array) -> Array:
 SMALLEST = 1e-9
 """Relative scatter below which values are taken as exact: a few hundred roundings of a double."""
 
-LACKING = 1e-3
-"""Level of the test that finds every form tried lacking."""
-
 FLOORS = (1e-2, 1e-1, 1e-3, 1e-4, 1e-5)
 """Shares of a series' largest value that the sizes of its errors may not fall below; the first where none is known."""
-
-
-def explained(location: Location) -> Array:
-    """Sum of squares (s,) that scatter of repetitions explains, with three terms; infinite where nothing repeats.
-
-    A form that leaves more is refused by the F test for lack of fit (Draper and Smith, *Applied Regression Analysis*,
-    section 2.1), at the level :data:`LACKING`.
-    """
-    present = location.repeats > 0
-    count = present.sum(axis=1)
-    repeats = location.repeats.sum(axis=1) / np.maximum(count, 1)
-    free = np.maximum(count - 3, 1)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        most = special.fdtri(free, location.freedom, 1 - LACKING) * free * location.variance / repeats
-    return np.where((location.freedom > 0) & np.isfinite(most), most, np.inf)
 
 
 def join(parts: list[Location], orders: list[Index]) -> Location:

@@ -185,9 +185,8 @@ def traced(experiment: Experiment, run: Run) -> bool:
 
 
 def reduction_of(name: str, over_ranks: Reduction | Mapping[str, Reduction] | None) -> Reduction:
-    if over_ranks is None:
-        return metric(name).over_ranks
-    how = over_ranks.get(name, metric(name).over_ranks) if isinstance(over_ranks, Mapping) else over_ranks
+    usual = metric(name).over_ranks
+    how = over_ranks.get(name, usual) if isinstance(over_ranks, Mapping) else over_ranks or usual
     if how not in REDUCTIONS:
         raise InputError(f"no reduction is named {how!r}", f"known: {', '.join(REDUCTIONS)}")
     return how
@@ -204,8 +203,7 @@ def reduced(experiment: Experiment, run: Run, how: Mapping[str, Reduction]) -> l
     table = experiment.arrays(run) if names else None
     if table is None or not len(table):
         return []
-    rows = working(run, table)
-    table = table if rows is None else table.select(rows)
+    table = table.select(working(run, table))
     codes, kernels = table.code, list(table.kernels)
     whole = table.rank == ALL_RANKS
     order = np.lexsort((table.rank, codes))

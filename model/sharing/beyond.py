@@ -25,7 +25,7 @@ from ranksight.core.records import dataclass
 from ranksight.model import priors
 from ranksight.model.plaindata import Stored
 from ranksight.model.quantity import TAIL, Quantity
-from ranksight.model.uncertainty.mixture import quantiles
+from ranksight.model.uncertainty.mixture import UNKNOWN, quantiles
 
 FORMS = (np.ones_like, np.log2, np.sqrt, np.positive)
 """g."""
@@ -176,11 +176,12 @@ class _Learned:
         return np.asarray(weight / weight.sum(axis=1, keepdims=True))
 
     def quantiles(
-        self, probabilities: tuple[float, ...], weight: Array, law: Array, ranks: Array, start: Array | None = None
+        self, probabilities: tuple[float, ...], weight: Array, law: Array, ranks: Array, start: Array = UNKNOWN
     ) -> Array:
         """Quantiles (p, T, k) of mixtures with `weight` (T, c) of the hypotheses at `ranks` (k,), looked for from
         `start` (p, T, k) on."""
         result = np.empty((len(probabilities), *law.shape))
+        start = np.broadcast_to(start, result.shape)
         # Kernels with as many hypotheses next to each other, as many as memory takes.
         count = (weight > 0).sum(axis=1)
         order = np.argsort(count, kind="stable")
@@ -195,7 +196,7 @@ class _Learned:
                 centre,
                 spread,
                 np.full(centre.shape, NORMAL),
-                None if start is None else start[:, some],
+                start[:, some],
             )
         return result
 

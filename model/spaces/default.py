@@ -18,11 +18,10 @@ from ranksight.model import priors
 from ranksight.model.search.basis import Basis
 from ranksight.model.search.chosen import together
 from ranksight.model.search.crosswise import Crossed
-from ranksight.model.search.gridforms import borne
 from ranksight.model.search.offer import Listed, Offer
 from ranksight.model.search.pairs import best_pairs
 from ranksight.model.search.problem import Problem, pose
-from ranksight.model.search.screening import CANCELLED, Screened, screen
+from ranksight.model.search.screening import CANCELLED, Screened, borne, screen
 from ranksight.model.search.terms import GRIDDED, ONE, Factor, Hypotheses, ghosted, hypotheses, on_a_grid
 from ranksight.model.series.noise import Location
 from ranksight.model.spaces import SPACES
@@ -110,7 +109,7 @@ class Single(Listed):
 
     @property
     def hypotheses(self) -> Hypotheses:  # type: ignore[override]
-        """Those of times."""
+        """Those of what scatters."""
         return (_along_ranks() if self._ranks else _single())[0]
 
     @property
@@ -138,7 +137,7 @@ class Single(Listed):
         usable = every[problem.basis.usable(every) & (every > 0)]
         pairs, _ = best_pairs(problem, rows, usable)
         choice = np.ascontiguousarray(np.broadcast_to(every, (len(problem.weights), len(every))))
-        return problem, together([replace(listed, choice=choice), pairs])
+        return problem, together([replace(listed, choice=choice, common=False), pairs])
 
 
 FREE = 2
@@ -149,16 +148,8 @@ ENOUGH = 5
 
 @lru_cache(maxsize=1)
 def _single() -> tuple[Hypotheses, Hypotheses]:
-    forms, prior = _forms()
-    counted = hypotheses(forms, prior)
-    # What is done once a line, a face, a volume or a volume in every step is added up in most times. Where the parts
-    # are as large as each other a single power between theirs is as near to the values, and falls behind beyond.
-    powers = [(float(n), 0.0, 0.0) for n in range(1, 5)]
-    for terms in (*itertools.combinations(powers, 2), *itertools.combinations(powers, 3)):
-        for others in ((), (ONE,)) if len(terms) == 2 else ((),):
-            forms.append(tuple((term,) for term in (*others, *terms)))
-            prior.append(0.0)
-    return hypotheses(forms, prior), counted
+    listed = hypotheses(*_forms())
+    return listed, listed
 
 
 @lru_cache(maxsize=1)

@@ -29,7 +29,7 @@ from ranksight.model.series.folding import Selection, select
 from ranksight.model.series.reducing import Series, series_from_experiment
 from ranksight.model.series.sampling import means_of_samples
 from ranksight.model.structure.coordinates import Coordinates
-from ranksight.model.structure.rank_notes import indivisible, turnover, without_uneven
+from ranksight.model.structure.rank_notes import indivisible, turnover
 from ranksight.model.structure.stated import BETWEEN
 from ranksight.model.structure.wholeunits import NO_UNITS, WholeUnits
 from ranksight.platforms import Platform, load
@@ -150,35 +150,32 @@ def measure(statement: Statement) -> Measured:
     selection = select(seen, statement.metrics, named_kernels) if folding else Selection()
     seen = selection.view(seen)
     how = means_of_samples(seen, statement.over_ranks)
-    sampled, uneven = _series(seen, statement, how)
+    sampled = _series(seen, statement, how)
     energy = _energy(experiment, sampled.series, statement)
     if energy is not NO_ENERGY:
         sampled = replace(sampled, series=unmetered(sampled.series))
     series = sampled.series
     units = "" if statement.units else indivisible(seen)
-    notes = tuple(filter(None, (units, uneven, overlap(series), sometimes(series), unworked(experiment))))
+    notes = tuple(filter(None, (units, overlap(series), sometimes(series), unworked(experiment))))
     reduced = _reductions(series, how)
     clashes = contradictions(series)
     return Measured(seen, sampled, reduced, selection, clock, energy, inclusive, changing, notes, clashes)
 
 
-def _series(
-    experiment: Experiment, statement: Statement, how: Reduction | Mapping[str, Reduction] | None
-) -> tuple[Sampled, str]:
-    """The series that functions are fitted to, and the note on values left out."""
+def _series(experiment: Experiment, statement: Statement, how: Reduction | Mapping[str, Reduction] | None) -> Sampled:
+    """The series that functions are fitted to."""
     platform = statement.platform
     series = with_beginnings(without_sums(series_from_experiment(experiment, statement.metrics, how)))
     remedy = "ranks are whole numbers from 1: import it again, or name that parameter otherwise"
     whole_ranks(series.parameters, series.points, "a run had {} ranks", remedy)
-    check(statement.search.get("iterations"), series.parameters, series.points)
+    if iterations := statement.search.get("iterations"):
+        check(iterations, series.parameters, series.points)
     settled = with_unsampled(settle(experiment, series))
     settled = replace(settled, series=with_stalls(settled.series, float(platform.line) if platform else LINE))
-    series, uneven = without_uneven(settled.series)
-    settled = replace(settled, series=series)
     how_timed, machine = "sampled" if settled.samples else "measured", "an unknown platform"
     where = f"platform {platform.name}" if platform else machine
     log("%d series of %d configurations; times are %s, on %s", len(series), len(series.points), how_timed, where)
-    return settled, uneven
+    return settled
 
 
 def _energy(experiment: Experiment, series: Series, statement: Statement) -> Energy:

@@ -67,7 +67,7 @@ def _by_forms(
     """Messages whose calls are timed by fitted forms; as they were where kernels hold that time."""
     timed = [kernel for kernel, name in functions.rows if name == "time"]
     formed = replace(sent, forms=fit_forms(timing.calls(measured.experiment)))
-    if formed.forms is None or not timing.apart(runs, predicted.by_point(predicted.computed), timed):
+    if not formed.forms or not timing.apart(runs, predicted.by_point(predicted.computed), timed):
         return sent
     cost = formed.by_kind(predicted.points, NO_NETWORK)
     seconds = timing.seconds_of(runs, predicted.by_point(predicted.uneven), _stated(cost, timing.placed(runs)))

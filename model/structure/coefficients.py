@@ -78,10 +78,10 @@ class Coefficients:
         """Forecast the coefficients (c, k) at `points` (k, m) of the model's `parameters`."""
         if isinstance(self.held, np.ndarray):
             return certain(np.broadcast_to(self.held[:, None], (len(self.held), len(points))))
-        said = self.held.predict(points[:, [list(parameters).index(name) for name in self.held.parameters]])
+        predicted = self.held.predict(points[:, [list(parameters).index(name) for name in self.held.parameters]])
         # What is none at every measured configuration is none, whatever the search says of a series of zeros.
-        zero = (said.value == 0) & (said.upper == 0)
-        return replace(said, status=np.where(zero, forecast.OK, said.status))
+        zero = (predicted.value == 0) & (predicted.upper == 0)
+        return replace(predicted, status=np.where(zero, forecast.OK, predicted.status))
 
     def formula(self, i: int, digits: int = 6) -> str:
         """Coefficient `i` as people read it, a plain value to so many significant digits."""

@@ -128,10 +128,7 @@ class Functions(Stored):
         now, most = rows_of(answer, index), rows_of(self._structural(nearest), index)
         lower, upper = most.lower / more, most.upper
         value = np.clip(now.value, most.value / more, most.value)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            factor = np.where(upper > lower, upper / lower, 1.0)
-        status, reason = forecast.judged_by_width(factor, most.status, most.reason)
-        opened = replace(now, value=value, lower=lower, upper=upper, status=status, reason=reason)
+        opened = replace(now, value=value, lower=lower, upper=upper, status=most.status, reason=most.reason).judged()
         return choose(answer, opened, index, np.broadcast_to(more > 1, value.shape))
 
     def _structural(self, points: Array) -> Forecast:
@@ -195,10 +192,7 @@ class Functions(Stored):
                 opened.lower[sent],
                 np.fmax(opened.upper[sent], self._as_long(answer, points, *at)),
             )
-        with np.errstate(divide="ignore", invalid="ignore"):
-            factor = np.where(upper > lower, upper / lower, 1.0)
-        status, reason = forecast.judged_by_width(factor, opened.status, opened.reason)
-        opened = replace(opened, lower=lower, upper=upper, status=status, reason=reason)
+        opened = replace(opened, lower=lower, upper=upper).judged()
         return choose(answer, opened, index, np.ones(opened.value.shape, dtype=bool))
 
     def _as_long(self, answer: Forecast, points: Array, messages: Index, volumes: Index) -> Array:

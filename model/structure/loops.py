@@ -79,10 +79,7 @@ class Iterations(Stored, Keyed):
         reach, rise = (np.exp(np.hypot(each, TAIL * self.scatter[:, None])) for each in (beyond, most))
         one = {name: getattr(answer, name)[rows] for name in ("value", "lower", "upper", "status", "reason", "form")}
         lower, upper = np.fmin(one["lower"], one["value"] / reach), np.fmax(one["upper"], one["value"] * rise)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            factor = np.where(upper > lower, upper / lower, 1.0)
-        status, reason = forecast.judged_by_width(factor, one["status"], one["reason"])
-        return Forecast(one["value"], lower, upper, status, reason, one["form"])
+        return Forecast(one["value"], lower, upper, one["status"], one["reason"], one["form"]).judged()
 
     def times(self, each: Forecast, count: Forecast) -> Forecast:
         """The forecast of the s series, `each` of one call (s, k), by the forecast of the iterations (c, k)."""
@@ -95,12 +92,10 @@ class Iterations(Stored, Keyed):
             up = np.hypot(np.log(high / calls), np.log(each.upper / each.value))
             lower = np.where(np.isfinite(down), value * np.exp(-down), low * each.lower)
             upper = np.where(np.isfinite(up), value * np.exp(up), high * each.upper)
-            factor = np.where(upper > lower, upper / lower, 1.0)
         sound = each.status == forecast.OK
         status = np.where(sound, count.status[self.which], each.status)
         reason = np.where(sound, count.reason[self.which], each.reason)
-        status, reason = forecast.judged_by_width(factor, status, reason)
-        return Forecast(value, lower, upper, status, reason, each.form)
+        return Forecast(value, lower, upper, status, reason, each.form).judged()
 
     def formula(self, i: int, each: str) -> str:
         """Series `i` as people read it; `each` is what one call counts."""

@@ -106,12 +106,9 @@ class RankLaws(Structure):
             further = margin_reach(np.where(whole, ranks, 1).astype(np.int64)) * value
             reach = np.where(reach > 0, np.fmax(reach, further), reach)
         lower, upper = np.maximum(lower - reach, 0.0), upper + reach
-        with np.errstate(divide="ignore", invalid="ignore"):
-            factor = np.where(upper > lower, upper / lower, 1.0)
-        status, reason = forecast.judged_by_width(factor, status, reason)
-        status[:, ~whole] = forecast.DOMAIN
-        form = np.ones(shape)
-        return Forecast(value, lower, upper, status, reason, form)
+        by_sums = Forecast(value, lower, upper, status, reason, np.ones(shape)).judged()
+        by_sums.status[:, ~whole] = forecast.DOMAIN
+        return by_sums
 
     def improved(self, answer: Forecast, fitted: Fitted, points: Array, exact: Collection[Key]) -> Forecast:
         """Sums of terms of the ranks, wherever these are whole."""
@@ -131,12 +128,9 @@ class RankLaws(Structure):
         lower = np.where(doubted, np.fmin(own_forecast.lower, others.lower), own_forecast.lower)
         upper = np.where(doubted, np.fmax(own_forecast.upper, others.upper), own_forecast.upper)
         value = np.where(by_neighbours[:, None], others.value, own_forecast.value)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            factor = np.where(upper > lower, upper / lower, 1.0)
         status = np.where(by_neighbours[:, None] & ~between, others.status, own_forecast.status)
         reason = np.where(by_neighbours[:, None] & ~between, others.reason, own_forecast.reason)
-        status, reason = forecast.judged_by_width(factor, status, reason)
-        return replace(own_forecast, value=value, lower=lower, upper=upper, status=status, reason=reason)
+        return replace(own_forecast, value=value, lower=lower, upper=upper, status=status, reason=reason).judged()
 
     def formula(self, i: int) -> str:
         """The simplest sum of series `i`, as people read it."""

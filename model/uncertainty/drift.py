@@ -1,9 +1,7 @@
 """Drift: how far a program leaves its function per step of extrapolation.
 
 A function that holds in the measured range need not hold beyond it (caches, switches, contention): a relative standard
-deviation ``tau ln(x / x_max)`` allows for that. What departs little from its function within the range departs little
-beyond it: tau is counted in multiples of each series' discrepancy, as the amplitude of a discrepancy is one inside and
-outside of the data (Kennedy and O'Hagan 2001, *Journal of the Royal Statistical Society B* 63, 425).
+deviation ``tau ln(x / x_max)`` allows for that.
 
 A composite parameter such as the work per rank may stay in the range measured while those behind it, ranks and sizes,
 leave it. No measurement shows how functions depend on those, so physics bounds it. Times in proportion to the work per
@@ -17,53 +15,48 @@ from __future__ import annotations
 
 import numpy as np
 
-from ranksight.core.arrays import Array, Mask, log_ratio
+from ranksight.core.arrays import Array, log_ratio
 from ranksight.core.metrics import metric
 from ranksight.model import priors
 from ranksight.model.series.noise import behaviours
 from ranksight.model.series.poisson import HALF
 
-STEADIEST = 0.003
-"""Discrepancy below which a series is not believed to keep to its function any better."""
+STEADIEST, USUAL = 0.003, 0.03
+"""Relative scatter below which a series is not believed to keep to its function any better, and that with the usual
+pace."""
 EXACT = 1e-6
 """Scatter around functions, relative, up to which counts meet them exactly."""
+SPARE = 1.0
+"""Values that the choice among hypotheses takes beyond those of the coefficients."""
 KEPT = 0.01
 """Pace of counts that meet a function exactly with values to spare."""
 CHANCE = 2.0
 """Times the variance of samples up to which values are taken to scatter as samples do."""
 
 
-def pace(
-    discrepancy: Array, around: Array, freedom: Array, repeated: Mask, metrics: tuple[str, ...], samples: Array
-) -> Array:
-    """How much faster than usual (s,) series leave their functions: as many times as their discrepancy is larger.
+def pace(around: Array, freedom: Array, metrics: tuple[str, ...], samples: Array) -> Array:
+    """How much faster than usual (s,) series leave their functions.
 
-    What was never repeated has the usual pace at most, as nothing parts its noise from departures; counts that caches
-    decide have the usual one, as they change where a working set meets a capacity. Counts that meet a function exactly
-    with values to spare keep to it; others have the usual pace.
+    Counts that meet a function exactly with values to spare keep to it. What scatters little around its function with
+    values to spare leaves it as much slower, but for counts that caches decide, which change where a working set meets
+    a capacity.
 
     Parameters
     ----------
-    discrepancy : (s,)
-        Its standard deviation (:func:`ranksight.model.uncertainty.discrepancy.scale`).
     around : (s,)
         Relative variance around the functions.
     freedom : (s,)
         Degrees of freedom that the functions leave.
-    repeated : (s,) bool
     samples : (s,)
         Behind the value of a configuration; infinite where there are none.
     """
-    kinds = behaviours(metrics, samples)
-    counted = kinds == "requirement"
     scatter = np.sqrt(np.maximum(around - CHANCE / np.maximum(samples, HALF), 0.0))
-    exact = (scatter < EXACT) & (freedom > priors.DISCREPANCY_CHOSEN)
-    counts = np.where(exact & counted, KEPT, 1.0)
-    departing = np.hypot(STEADIEST, discrepancy) / priors.DISCREPANCY
-    requirements = {name: metric(name).kind == "requirement" and not metric(name).steady for name in set(metrics)}
-    cached = np.array([requirements[name] for name in metrics])
-    departing = np.where(repeated, departing, np.where(cached, 1.0, np.minimum(departing, 1.0)))
-    return np.where(counted | (kinds == "sampled"), counts, departing)
+    kept = np.where(scatter < EXACT, KEPT, 1.0)
+    requirements = {name: metric(name).kind == "requirement" for name in set(metrics)}
+    decided = np.array([requirements[name] for name in metrics])
+    followed = np.where(decided, 1.0, np.minimum(np.hypot(STEADIEST, scatter) / USUAL, 1.0))
+    counted = behaviours(metrics, samples) == "requirement"
+    return np.where(freedom > SPARE, np.where(counted, kept, followed), 1.0)
 
 
 def beyond(hidden: Array, ranges: Array) -> tuple[Array, Array]:

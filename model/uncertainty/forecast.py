@@ -129,10 +129,17 @@ class Forecast:
         lower, upper = (np.where(positive, power, end) for power, end in zip(powers, (low, high), strict=True))
         return replace(self, lower=lower, upper=upper, level=level)
 
-    def quantity(self, index: Index | None = None) -> Quantity:
+    def judged(self) -> Forecast:
+        """The same answers, :data:`WIDE` where an interval spans more than a factor of :data:`WIDEST`."""
+        low, high = self.lower, self.upper
+        factor = np.where(high == low, 1.0, np.divide(high, low, out=np.full(low.shape, np.inf), where=low > 0))
+        status, reason = judged_by_width(factor, self.status, self.reason)
+        return replace(self, status=status, reason=reason)
+
+    def quantity(self, index: Index | slice = slice(None)) -> Quantity:
         """The rows `index` (K,), all when not given, as positive quantities; NaN where the index is negative, or the
         value is not above zero."""
-        index = np.arange(len(self.value)) if index is None else index
+        index = np.arange(len(self.value))[index] if isinstance(index, slice) else index
         value = np.where(index[:, None] >= 0, self.value[index], np.nan)
         value = np.where(value > 0, value, np.nan)
         return Quantity.of_ends(value, self.lower[index], self.upper[index])

@@ -36,6 +36,8 @@ STEPS = 100
 """Steps at most; halving alone needs fifty."""
 PIECE = 60_000
 """Components worked on at a time: as many as stay in a processor's cache."""
+UNKNOWN = np.array(np.nan)
+"""Of a start that nothing is known of."""
 LAMBDA = 0.135
 """Power of Tukey's lambda law that is nearest to the normal one: ``F^l - (1 - F)^l`` is nearly straight in x for a
 distribution F that is nearly normal (Tukey 1960; Hastings et al. 1947, *Annals of Mathematical Statistics* 18, 413)."""
@@ -70,19 +72,20 @@ def quantiles(
     centre: Array,
     spread: Array,
     freedom: Array,
-    start: Array | None = None,
+    start: Array = UNKNOWN,
 ) -> Array:
     """Quantiles (p, ...) of mixtures of t laws, to a hundred thousandth of the probability.
 
     A quantile lies between the least and the largest of the components'. Newton's steps find it on the scale of
     Tukey's lambda law (:data:`LAMBDA`); where one leaves the bracket or gains little, the bracket is halved. `weight`,
     `centre`, `spread`, `freedom` (c, ...): components; a weight of zero leaves one out. A mixture without weight gives
-    NaN. `start` (p, ...): where the quantiles are thought to be: the nearer, the fewer steps.
+    NaN. `start` (p, ...): where the quantiles are thought to be, NaN where nothing is: the nearer, the fewer steps.
     """
     flat = [np.moveaxis(part, 0, -1).reshape(-1, len(weight)) for part in (weight, centre, spread, freedom)]
     live = flat[0] > 0
     count = np.count_nonzero(live, axis=1)
     answer = np.full((len(probabilities), len(count)), np.nan)
+    first = np.broadcast_to(start, (len(probabilities), *weight.shape[1:])).reshape(answer.shape)
     step = max(1, PIECE // max(int(count.max(initial=1)), 1))
     for some in (slice(at, at + step) for at in range(0, len(count), step)):
         used = np.flatnonzero(count[some])
@@ -90,8 +93,7 @@ def quantiles(
             continue
         mixtures = _Mixtures(count[some][used], *(part[some][live[some]] for part in flat))
         for row, probability in enumerate(probabilities):
-            first = None if start is None else start[row].reshape(-1)[some][used]
-            answer[row, some.start + used] = mixtures.quantile(probability, first)
+            answer[row, some.start + used] = mixtures.quantile(probability, first[row, some][used])
     return answer.reshape(len(probabilities), *weight.shape[1:])
 
 
@@ -105,14 +107,13 @@ class _Mixtures:
     spread: Array
     freedom: Array
 
-    def quantile(self, probability: float, first: Array | None) -> Array:
-        """The quantiles (n,) at a probability, looked for from `first` on."""
+    def quantile(self, probability: float, first: Array) -> Array:
+        """The quantiles (n,) at a probability, looked for from `first` (n,) on where that is known."""
         starts = self._starts
         ends = self.centre + self._reach(probability)
         low, high = np.minimum.reduceat(ends, starts), np.maximum.reduceat(ends, starts)
         total = np.add.reduceat(self.weight, starts)
-        if first is None:
-            first = np.add.reduceat(self.weight * ends, starts) / total
+        first = np.where(np.isnan(first), np.add.reduceat(self.weight * ends, starts) / total, first)
         answer = np.where(np.isfinite(first), np.clip(first, low, high), low + (high - low) / 2)
         least = DIGITS * (np.maximum(np.abs(low), np.abs(high)) + (high - low))
         open_ = high - low > least

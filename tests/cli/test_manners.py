@@ -150,6 +150,12 @@ def test_help_takes_the_width_of_the_terminal(verb: str, columns: int, monkeypat
 
 
 @pytest.mark.parametrize("verb", VERBS)
+def test_help_fits_80_columns(verb: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert max(map(len, verb_parser(verb).format_help().splitlines())) <= 80
+
+
+@pytest.mark.parametrize("verb", VERBS)
 def test_help_lists_what_the_parser_takes(verb: str) -> None:
     parser = verb_parser(verb)
     entries = [line.split("  ")[1] for line in parser.format_help().splitlines() if line.startswith("  -")]

@@ -336,7 +336,7 @@ def test_a_run_without_a_power_is_left_out(tmp_path: Path) -> None:
     tables = {n: counters(n) for n in TRAINED}
     tables[4].loc[0, "energy_package"] = 1.0
     model = fit(experiment(tmp_path, tables), platform=ICE_LAKE)
-    assert any("is no power between" in note for note in model.energy.notes)
+    assert any("over time is not between" in note for note in model.energy.notes)
     assert one(model, "power_package", ranks=72)[0] == pytest.approx(2 * IDLE + CORE * 72, rel=0.03)
 
 

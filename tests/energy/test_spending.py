@@ -99,7 +99,7 @@ def test_least_is_what_differs_by_more_than_is_uncertain() -> None:
     assert found.same()[TIME].tolist() == [False, False, False, True]
     assert choices(found)[1] == ["energy", "2", "x 3", "(least)"]
     (line,) = ties(found)
-    assert line.startswith("energy is the same at 1, 2 ranks")
+    assert line.startswith("(least): energy at 1, 2 ranks differs by less")
 
 
 def test_plan_and_report_list_the_same_counts(folder: Path) -> None:

@@ -336,6 +336,10 @@ def test_bad_command_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     folder = store(tmp_path / "e", ranks=RANKS[:5])
     assert run(capsys, folder)[0] == 2
     assert run(capsys, "a", "b", "c")[0] == 2
+    assert main(["check", str(folder), str(folder)]) == 2
+    said = capsys.readouterr().err
+    assert "2 experiments are given; write ranksight check" in said
+    assert "EXPERIMENT --baseline EARLIER" in said
     assert run(capsys, write(tmp_path, MET), folder, "--ranks", "many")[0] == 2
     code, _, err = run(capsys, tmp_path / "expectations.toml", folder, "--size", "3")
     assert (code, "they are: ranks" in err) == (1, True)

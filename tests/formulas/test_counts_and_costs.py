@@ -10,7 +10,7 @@ from ranksight.analysis.comparison.sides import measured_side
 from ranksight.analysis.history.changepoints import noise
 from ranksight.analysis.phases.power import fit_power
 from ranksight.analysis.planning.cost import Cost
-from ranksight.core.dims import dims_create, largest_prime
+from ranksight.core.dims import dims_create
 from ranksight.core.units import parse_size
 from ranksight.counters.names import unit_scale
 from ranksight.counters.readers._caliper_names import column
@@ -103,7 +103,3 @@ def test_noise_between_experiments_is_that_of_their_successive_differences() -> 
     found = noise(0.1 * np.array([[0.0, 1, 0, 1, 0, 1, 0]]), np.full((1, 7), 1e-3))
     assert found == pytest.approx(np.full((1, 7), 1.4826 * 0.1 / np.sqrt(2)))
     assert noise(np.zeros((1, 3)), np.full((1, 3), 0.04), 0.03) == pytest.approx(np.full((1, 3), 0.05))
-
-
-def test_largest_prime_factors() -> None:
-    assert [largest_prime(n) for n in (1, 2, 12, 13, 96, 27_600, 2**20)] == [1, 2, 3, 13, 3, 23, 2]

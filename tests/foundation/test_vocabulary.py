@@ -14,6 +14,7 @@ from ranksight.core.errors import InputError, InsufficientError, RanksightError,
 from ranksight.core.metrics import METRICS, REDUCTIONS, metric
 from ranksight.core.registry import Registry
 from ranksight.core.units import format_factor, format_si, in_full, parse_size
+from ranksight.model.structure.functions import WHOLES
 
 
 @pytest.mark.parametrize(
@@ -39,6 +40,8 @@ def test_a_registry_refuses_a_name_twice_and_offers_the_nearest() -> None:
 def test_metrics_are_described() -> None:
     assert metric("time").unit == "s"
     assert metric("instructions").kind == "requirement"
+    # what no count can be below is no interval's end
+    assert {metric(name).kind for name in (*WHOLES, *WHOLES.values())} == {"requirement"}
     assert metric("L2_LINES_IN_ALL").kind == "other"
     assert all(METRICS[name].name == name and METRICS[name].over_ranks in REDUCTIONS for name in METRICS)
     assert metric("bytes_sent").format(2_500_000.0) == "2.5 MB"
@@ -58,6 +61,7 @@ def test_metrics_are_described() -> None:
         (float("nan"), "s", "nan s"),
         (2.4e9, "Hz", "2.4 GHz"),
         (4321.0, "s", "4,320 s"),
+        (4.8312e13, "s", "4.83e+13 s"),
         (999.4, "s", "999 s"),
         (4e-26, "s", "0 s"),
         (2e-15, "s", "0.002 ps"),

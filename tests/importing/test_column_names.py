@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import pytest
@@ -198,3 +199,16 @@ def test_an_unknown_unit_is_refused_by_name(tmp_path: Path, capsys: pytest.Captu
     options = ("--metric", "energy=energy [cal]", "--parameter", "ranks")
     assert imported(tmp_path, "ranks,energy [cal]\n1,110\n2,60\n", *options) == 1
     assert "'cal' in 'energy [cal]' is no known multiple of J" in capsys.readouterr().err
+
+
+def test_times_of_kernels_beside_the_programs_are_named_with_the_options_that_read_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = "MPI tasks;Solver [ms];Halo exch [ms];Wall-clock [s]\n2;12034,5;210,4;12,61\n4;6120,1;254;6,58\n"
+    assert imported(tmp_path, table) == 0
+    assert read(tmp_path / "made").parameters == ("ranks",)
+    said = " ".join(capsys.readouterr().err.split())
+    words = shlex.split(said.split("times of kernels are read by ")[1])[:10]
+    assert imported(tmp_path, table, *words, "--force") == 0
+    made = read(tmp_path / "made")
+    assert {kernel for run in made.runs for kernel in made.table(run, "counters")["kernel"]} == {"Solver", "Halo exch"}

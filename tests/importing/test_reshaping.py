@@ -47,6 +47,17 @@ def test_columns_that_are_kernels_are_molten(tmp_path: Path) -> None:
     }
 
 
+def test_columns_of_several_options_are_molten_together(tmp_path: Path) -> None:
+    table = "ranks,solve,halo,note\n1,8,1,x\n2,4,2,y\n"
+    assert imported(tmp_path, table, "--melt", "kernel=solve", "--melt", "kernel=halo", *KERNELS) == 0
+    assert values(tmp_path) == {
+        (1, "solve", -1): [8],
+        (1, "halo", -1): [1],
+        (2, "solve", -1): [4],
+        (2, "halo", -1): [2],
+    }
+
+
 def test_columns_that_are_ranks_are_molten_in_the_unit_of_their_names(tmp_path: Path) -> None:
     table = "kernel,1 [ms],2 [ms]\na,8,4\na,9,5\nb,1,1\n"
     assert imported(tmp_path, table, "--melt", "ranks=[12]*", *KERNELS) == 0
@@ -74,6 +85,7 @@ def test_a_column_that_names_metrics_is_pivoted_rank_by_rank_and_row_by_row(tmp_
         (("--melt", "ranks=b"), "has a column 'ranks' already"),
         (("--melt", "kernel=a [ms],b"), "different units"),
         (("--melt", "kernel"), "write --melt NAME=VALUE"),
+        (("--melt", "kernel=b", "--melt", "other=b"), "--melt makes one column, not kernel, other"),
         (("--pivot", "kind=b"), "has no column 'kind'"),
         (("--pivot", "b=ranks"), "has no 'ranks' in column 'b'"),
         (("--melt", "kernel=b", "--pivot", "ranks=b"), "give one of them"),
@@ -121,10 +133,12 @@ def test_packed_tables_are_read_and_damaged_or_huge_ones_refused(
         ("ranks,solve,io\n1,8,3\n2,4,3\n4,2,3\n", 3, 2),
         ("ranks,size,solve,io\n1,1,8,3\n2,1,4,3\n1,2,16,3\n2,2,8,3\n", 4, 2),
         ("ranks,1000,2000\n1,8.5,16\n2,4,8\n", 4, 1),
+        ("np,region,metric,val\n1,a,time,8\n1,a,instructions,1e9\n2,a,time,4\n2,a,instructions,5e8\n", 2, 1),
+        ("np,what,val\n1,Elapsed,8\n1,flops,1e9\n2,Elapsed,4\n2,flops,5e8\n", 2, 1),
         ("size," + ",".join(map(str, range(1, 21))) + "\n" + "\n".join(["7" + ",8" * 20, "9" + ",6" * 20]), 40, 1),
     ],
 )
-def test_times_side_by_side_are_read_by_the_command_that_the_error_names(
+def test_times_without_a_column_are_read_by_the_command_that_the_error_names(
     table: str, runs: int, kernels: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "the wide.csv"

@@ -73,3 +73,13 @@ def test_the_same_data_say_the_same_by_every_way(tmp_path: Path) -> None:
     assert answers[0].loc[(WHOLE, 1.0), "value"] == pytest.approx(12, rel=0.01)
     formula = models[0].table().set_index("kernel").loc["halo", "formula"]
     assert "above ranks = 1, 0 below" in readable(formula)
+
+
+def test_a_kernel_that_ended_is_named_where_that_is_extrapolated(tmp_path: Path) -> None:
+    experiment = Experiment.create(tmp_path / "e", "ends", ["ranks"])
+    for ranks in (1, 2, 4, 8, 16):
+        table = pd.DataFrame({"kernel": ["a", "b"], "rank": -1, "time": [8 / ranks, float(ranks <= 4)]})
+        experiment.add(Run({"ranks": ranks}, collector="x"), table)
+    model = fit(experiment)
+    assert any("of b (from ranks 8 on): none is assumed" in note for note in model.predict(ranks=[8, 32]).notes)
+    assert not any("none is assumed" in note for note in model.predict(ranks=[2, 16]).notes)

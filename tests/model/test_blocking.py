@@ -267,7 +267,6 @@ def test_without_a_network_calls_take_a_fitted_form(tmp_path: Path) -> None:
     assert communication(Model.load(tmp_path / "m.json"), LARGER) == communication(model, LARGER)
     sent = model.equation.communication
     assert sent is not None
-    assert sent.forms is not None
     assert sent.forms.costs["allreduce"].names == ("log2 P", "1")  # one size: no bytes
     with pytest.raises(InputError, match="forms"):
         type(sent.forms).from_dict({"allreduce": {"names": ["x"], "coefficients": [1.0], "residual": 0, "points": 3}})
@@ -283,7 +282,7 @@ def test_kernels_that_hold_the_communication_get_no_form(tmp_path: Path) -> None
     found = [fit(experiment, ["time"], platform=None) for experiment in (inclusive, profiled)]
     assert communication(found[0], LARGER)[0] == 0
     broken = found[1].breakdown(np.array([[float(LARGER)]]))
-    assert broken.exchanged is None
+    assert not broken.exchanged
     timed = broken.each["communication"][broken.kernels.index("MPI_Allreduce"), 0]
     predicted = found[1].predict(ranks=LARGER, kernels="MPI_Allreduce").table().set_index("kernel")["value"]
     assert communication(found[1], LARGER)[0] == timed == pytest.approx(predicted["MPI_Allreduce"]), "counted once"

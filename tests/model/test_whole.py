@@ -42,7 +42,7 @@ def test_a_sum_without_a_part_stays_so_however_narrow_it_is() -> None:
     low, high = np.array([9.0, 9.0, 9.0, 1.0, 0.0]), np.array([11.0, 11.0, 11.0, 9.0, 0.0])
     given = np.array(["a part is lost", "no data", "", "", ""], dtype=object)
     unknown = np.full((1, 5), np.nan)
-    said = whole.judged(Forecast(unknown, low[None], high[None], codes[None], given[None], unknown))
+    said = Forecast(unknown, low[None], high[None], codes[None], given[None], unknown).judged()
     (status,), (reason,) = said.status, said.reason
     assert status.tolist() == [forecast.WIDE, forecast.NO_DATA, forecast.OK, forecast.WIDE, forecast.OK]
     assert reason[:3].tolist() == ["a part is lost", "no data", ""]

@@ -114,6 +114,7 @@ def test_a_plan_as_csv_for_one_kernel(folder: Path, capsys: pytest.CaptureFixtur
         (["--ranks", "64", "--size", "64", "--runs", "0"], 2, "give at least 1"),
         (["--ranks", "64", "--size", "64", "--level", "1"], 2, "not a probability"),
         (["--ranks", "0", "--size", "64"], 1, "ranks are asked at 0"),
+        (["--ranks", "1e9", "--size", "64"], 1, "ranks are asked at 1000000000"),
         (["--ranks", "1.5", "--size", "64"], 1, "ranks are asked at 1.5"),
         (["--ranks", "64", "--size", "0"], 1, "size is asked at 0, and was above zero"),
         (["--ranks", "64", "--size", "-4"], 1, "size is asked at -4, and was above zero"),
@@ -256,8 +257,23 @@ def test_no_run_that_the_machine_cannot_hold_where_all_made_fit(
     for ranks in (1, 2, 4, 8):
         table = pd.DataFrame([("op", -1, 8.0 / ranks)], columns=["kernel", "rank", "time"])
         made.add(Run({"ranks": ranks}, 0, "synthetic", wall_time=8.0 / ranks, environment={"cores": "8"}), table)
-    assert main(["plan", str(tmp_path / "small.exp"), "--ranks", "512", "--budget", "1000"]) == 1
-    assert "every configuration of up to 8 ranks was measured" in capsys.readouterr().err
+    assert main(["plan", str(tmp_path / "small.exp"), "--ranks", "512", "--budget", "1000"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "every configuration of up to 8 ranks was measured" in said
+    assert "scatter repeat: --reps 4" in said  # what else narrows the interval is answered
+
+
+@pytest.mark.parametrize(("ranks", "line"), [("16", "--ranks 16 -o"), ("8", "--ranks 8 --reps 4 -o")])
+def test_where_no_configuration_is_left_the_line_measures_the_target(
+    ranks: str, line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = Experiment.create(tmp_path / "small.exp", "small", ["ranks"])
+    for n in (2, 4, 8):
+        made.add(
+            Run({"ranks": n}, 0, "synthetic"), pd.DataFrame([("op", -1, 8.0 / n)], columns=["kernel", "rank", "time"])
+        )
+    assert main(["plan", str(tmp_path / "small.exp"), "--ranks", ranks]) == 0
+    assert line in capsys.readouterr().out.splitlines()[-1]
 
 
 def test_runs_are_priced_without_their_collectors(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -176,7 +176,7 @@ def test_a_change_within_the_range_is_followed_beyond_it() -> None:
     assert fitted.predict(np.array([[2048.0]])).value[0, 0] == pytest.approx(900 / 2048, rel=0.05)
     assert fitted.predict(np.array([[3.0]])).value[0, 0] == pytest.approx(100 / 3, rel=0.05)
     smooth = data_of(x[:, None], locate((100 / x + 3)[None, :, None], points=x[:, None]))
-    assert np.isnan(changepoints(x, smooth, learned())).all()
+    assert np.isnan(changepoints(x, smooth, learned(), np.zeros(len(smooth.logs), dtype=bool))).all()
 
 
 def test_messages_within_a_node_do_not_spoil_those_beyond() -> None:

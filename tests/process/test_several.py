@@ -11,10 +11,12 @@ import pytest
 from ranksight.core.arrays import Array
 from ranksight.model.fitting.fit_series import fit_series
 from ranksight.model.fitting.fitted import Fitted
+from ranksight.model.process import products as term_products
 from ranksight.model.process import several
 from ranksight.model.process.compare import SMOOTHING
 from ranksight.model.process.prevalence import learned
-from ranksight.model.process.several import grown, numbered, products
+from ranksight.model.process.products import numbered, products
+from ranksight.model.process.several import grown
 from ranksight.model.process.solve import Data, evidence, smoothed
 from ranksight.model.search.terms import values
 from ranksight.model.series.reducing import Series
@@ -107,9 +109,9 @@ def test_numbers_of_terms_lead_back() -> None:
 
 
 def test_work_that_is_divided_grows_with_the_size() -> None:
-    factors = {each: at for at, each in enumerate(several.FACTORS)}
-    one, fall, cube = several.ONE, (-1.0, 0.0, 0.0), (3.0, 0.0, 0.0)
-    terms = several.Products(
+    factors = {each: at for at, each in enumerate(term_products.FACTORS)}
+    one, fall, cube = term_products.ONE, (-1.0, 0.0, 0.0), (3.0, 0.0, 0.0)
+    terms = term_products.Products(
         np.array([[[factors[a], factors[b]] for a, b in ((fall, one), (one, cube), (fall, cube))]])
     )
     apart, together = terms.prior(np.array([[[0, 1, -1], [2, -1, -1]]]))[0]

@@ -15,6 +15,7 @@ from ranksight.model.application.bulk_synchronous import Application
 from ranksight.model.fit import assemble
 from ranksight.model.fitted_model import Model
 from ranksight.model.structure.functions import Functions
+from ranksight.model.uncertainty.forecast import WIDE
 from ranksight.reports.answer import answer
 from ranksight.reports.html.context import Context
 from ranksight.reports.html.sections.front import _obstacles
@@ -83,6 +84,11 @@ def test_what_is_lost_against_ideal_scaling_is_the_growing_kernel(model: Model) 
     assert "256 ranks" in said
     assert "71% of the time is lost" in said
     assert HOSTILE in said
+    assert "insufficient" not in said
+    status = found.said.status.copy()
+    status[found.model.functions.rows[HOSTILE, "time"], -1] = WIDE
+    doubtful = replace(found, said=replace(found.said, status=status))
+    assert f"in {HOSTILE}, whose own time has insufficient data" in answer(doubtful, against, lost)
 
 
 def test_work_that_falls_as_the_ranks_grow_is_strong_scaling(tmp_path: Path) -> None:

@@ -164,7 +164,7 @@ def _algorithms(table: Any) -> tuple[str, list[dict[str, Any]]]:
 def _factor(context: Context) -> list[Figure]:
     """BF_comm over the parameter, with its interval; nothing where it was not measured."""
     sweep, sent = context.sweep, context.sweep.breakdown.exchanged
-    if sent is None or sent.assumed or not context.model.equation.network:
+    if not sent or sent.assumed or not context.model.equation.network:
         return []
     if not np.isfinite(sent.factor.value).any():
         return []
