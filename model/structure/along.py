@@ -15,7 +15,7 @@ import numpy as np
 from ranksight.comm.costs.collective import operation_name
 from ranksight.comm.costs.pointtopoint import SENDS
 from ranksight.comm.patterns.grid import Cartesian, pairs_along
-from ranksight.comm.patterns.recognition import explain
+from ranksight.comm.patterns.recognition import Explanation, explain
 from ranksight.comm.patterns.rule import EdgeSet
 from ranksight.core.experiment import Experiment, Run
 from ranksight.model.structure.rankterm import side_name
@@ -52,20 +52,21 @@ def pairs_of_run(experiment: Experiment, run: Run) -> dict[str, Pairs]:
     return {key: frozenset(pairs) for key, pairs in sent.items()}
 
 
-def unruled(experiment: Experiment) -> set[str]:
-    """Kernels, and operations of kernels, whose partners follow no rule of the ranks: they differ at one number of
-    ranks, or nothing known explains all runs."""
+def explained(experiment: Experiment) -> dict[str, tuple[Explanation, ...]]:
+    """The rules of the ranks that may be behind the partners of kernels, and of operations of kernels; none where these
+    differ at one number of ranks, or nothing known explains all runs."""
     ruled: dict[str, dict[int, Pairs]] = {}
     scattered: set[str] = set()
     for run in experiment.runs:
         for key, pairs in pairs_of_run(experiment, run).items():
             if ruled.setdefault(key, {}).setdefault(int(run.configuration["ranks"]), pairs) != pairs:
                 scattered.add(key)
+    rules: dict[str, tuple[Explanation, ...]] = dict.fromkeys(scattered, ())
     for key, runs in ruled.items():
         sets = [EdgeSet.of(ranks, *np.array(sorted(pairs)).T) for ranks, pairs in runs.items() if pairs]
-        if key not in scattered and sets and not explain(sets):
-            scattered.add(key)
-    return scattered
+        if key not in scattered and sets:
+            rules[key] = explain(sets)
+    return rules
 
 
 def sides_along(experiment: Experiment, grids: Collection[Cartesian]) -> dict[str, frozenset[str]]:

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import field
+from functools import lru_cache
 
 import numpy as np
 
+from ranksight.comm.patterns.recognition import MOST_EXPLANATIONS, Explanation
+from ranksight.comm.patterns.roles import Everyone
+from ranksight.comm.patterns.steps import Step
 from ranksight.core.arrays import Array, Mask
 from ranksight.core.records import dataclass
 from ranksight.model import priors
-from ranksight.model.structure.ranksums import NEARLY
-from ranksight.model.structure.rankterms import RANK_TERMS, RING_FACE, sums
+from ranksight.model.structure.gridlaw import EXACT
+from ranksight.model.structure.improving import Key
+from ranksight.model.structure.ranksums import NEARLY, OPEN, SHOWN
+from ranksight.model.structure.rankterm import RankTerm
+from ranksight.model.structure.rankterms import RANK_TERMS, RING_FACE, sums, term_values
 from ranksight.model.structure.sumkinds import (
     fewest_partners,
     grouped,
@@ -41,6 +48,7 @@ class Called:
     groups: Mapping[str, int] = field(default_factory=dict)  # ranks of the groups that communicators show
     lines: Mapping[str, frozenset[str]] = field(default_factory=dict)  # sides of a grid that communicators lie along
     even: frozenset[tuple[str, str]] = frozenset()  # those, and metrics, of which all ranks have the same in all runs
+    rules: Mapping[str, tuple[Explanation, ...]] = field(default_factory=dict)  # that may be behind their partners
 
     def placed(self, kernel: str) -> bool:
         """Whether the sides of a grid, or the groups, that a kernel sends along are known."""
@@ -50,6 +58,90 @@ class Called:
         """Whether all others may be the partners of a rank of a kernel, and no operation of all ranks makes them so."""
         fewest = (1 - NEAR) * (self.ranks - 1)
         return kernel not in self.together and self.partners.get(kernel, np.inf) >= fewest
+
+
+def by_rules(cost: Array, keys: Sequence[tuple[str, str]], called: Called) -> tuple[Array, Mask]:
+    """Costs (s, h) of the sums, and those of one term that rules of who sends to whom leave for the messages of series
+    (s, h); all of a series whose rules say nothing.
+
+    As many messages to each partner are a term where all that may explain the partners have one for how many there
+    are, and the counts meet some of them. A program that exchanges with all in a line, or with neighbours, along one
+    side does so along the others. Where nothing shows which, all in a line are not rare.
+    """
+    adjusted, offered = cost.copy(), np.ones(cost.shape, dtype=bool)
+    single = np.array([one[0] if len(one) == 1 else -1 for one in sums()])
+    sides = [term.sides for term in RANK_TERMS.values()]
+    shown = {family for known in called.rules.values() if len(known) == 1 for family in _on_sides(known[0])}
+    for row, (kernel, name) in enumerate(keys):
+        explanations = called.rules.get(kernel, ())
+        explanations = tuple(one for one in explanations if _on_sides(one) & shown) or explanations
+        if name != "messages" or not 0 < len(explanations) < MOST_EXPLANATIONS:
+            continue
+        # Rules without a meaning at some numbers of ranks would be ones that programs refuse to run on.
+        terms = [_terms_of(each) for each in explanations if _anywhere(each)]
+        if along := called.along.get(kernel):
+            terms = [frozenset(term for term in each if sides[term] in along) for each in terms]
+        usable = np.isin(single, list(frozenset().union(*terms))) & np.isfinite(cost[row])
+        if terms and all(terms) and usable.any():
+            offered[row] = usable
+            in_line = [_terms_of(one) for one in explanations if Everyone.family in _on_sides(one)]
+            adjusted[row, np.isin(single, list(frozenset().union(*in_line)))] += priors.RARE_TERM
+    return np.where(offered, adjusted, np.inf), offered
+
+
+def as_along_others(cost: Array, keys: Sequence[Key]) -> Array:
+    """Costs (s, h) of the sums with those less likely along one side of a grid that no series of the same metric has
+    along another, where some series show what they have."""
+    terms, every = list(RANK_TERMS.values()), sums()
+    kinds = np.array([_kind(terms[one[0]]) if len(one) == 1 else "" for one in every], dtype=object)
+    single = np.flatnonzero(kinds != "")
+    adjusted, near = cost.copy(), cost[:, single] <= cost.min(axis=1, keepdims=True) + OPEN
+    candidates = [set(kinds[single[each]]) if np.isfinite(cost[row]).any() else set() for row, each in enumerate(near)]
+    simplest = cost.argmin(axis=1)
+    for name in {name for _, name in keys}:
+        rows = [row for row, key in enumerate(keys) if key[1] == name]
+        sure = [candidates[row] for row in rows if candidates[row] == {kinds[simplest[row]]}]
+        known = set().union(*sure)
+        for row in rows:
+            if kinds[simplest[row]] and len(candidates[row]) > 1 and candidates[row] & known:
+                adjusted[row, ~np.isin(kinds, list(known))] -= np.log(priors.FOREIGN_GRID)
+    return adjusted
+
+
+def _kind(term: RankTerm) -> str:
+    """What a term is of one side of a grid, whichever that is; empty for other terms."""
+    return term.text.translate(dict.fromkeys(map(ord, "xyz"), "s")) if term.one_side else ""
+
+
+def _on_sides(explanation: Explanation) -> set[str]:
+    """Families of the rules along sides of a grid."""
+    return {
+        rule.family
+        for rule in explanation.rules
+        if (isinstance(rule, Step) and len(rule.vector) > 1) or (isinstance(rule, Everyone) and rule.dimensions > 1)
+    }
+
+
+@lru_cache(maxsize=256)
+def _partners(explanation: Explanation) -> tuple[float, ...]:
+    """Mean numbers of partners of a rank at :data:`ranksums.SHOWN`."""
+    return tuple(explanation.codes(ranks).size / ranks for ranks in SHOWN)
+
+
+def _anywhere(explanation: Explanation) -> bool:
+    """Whether a rule has partners at all numbers of ranks."""
+    return min(_partners(explanation)) > 0
+
+
+def _terms_of(explanation: Explanation) -> frozenset[int]:
+    """Terms that are the number of partners of a rank times a factor, at :data:`ranksums.SHOWN`."""
+    partners = np.array(_partners(explanation))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = term_values(np.array(SHOWN)) / partners
+    steady = np.isfinite(ratio).all(axis=1) & (np.ptp(ratio, axis=1) <= EXACT * ratio.max(axis=1)) & (ratio[:, 0] > 0)
+    # Partners up to a number are others where there are fewer of them.
+    steady &= [term.limit == 0 for term in RANK_TERMS.values()]
+    return frozenset(np.flatnonzero(steady).tolist())
 
 
 def on_same_sides(cost: Array, keys: Sequence[tuple[str, str]], called: Called, most: int = 1) -> tuple[Array, Mask]:
@@ -92,7 +184,8 @@ def on_same_sides(cost: Array, keys: Sequence[tuple[str, str]], called: Called, 
             adjusted[row, [bool(each) for each in sides]] = np.inf
         elif along := called.along.get(kernel):
             lines = np.array([bool(each) and each <= along for each in sides])
-            adjusted[row, ~(lines & (partner_counts() if name != "bytes_sent" else one_kind()))] = np.inf
+            offered[row] = lines & (partner_counts() if name != "bytes_sent" else one_kind())
+            adjusted[row, ~offered[row]] = np.inf
         elif along := called.lines.get(kernel):
             lines = np.array([bool(each) and each <= along for each in sides])
             if np.isfinite(adjusted[row, lines]).any():

@@ -28,6 +28,7 @@ from ranksight.model.structure.loops import Iterations
 from ranksight.model.structure.met import NOTHING_MISSED, Met
 from ranksight.model.structure.neighbours import NO_NEIGHBOURS, Neighbours
 from ranksight.model.structure.ranklaws import NO_RANK_LAWS, RankLaws
+from ranksight.model.structure.slabs import NO_SLABS, Slabs
 from ranksight.model.structure.stated import BYTES, MESSAGES, NOTHING_STATED, Stated
 from ranksight.model.structure.unserved import ALL_SERVED, Unserved
 from ranksight.model.uncertainty import forecast
@@ -64,6 +65,7 @@ class Functions(Stored):
     explains, or lie along sides of the grid that few runs cut."""
     traced: int = 1  # the most ranks of a run whose partners are known
     blocks: Blocks = NO_BLOCKS  # of the counts that follow the local block
+    slabs: Slabs = NO_SLABS  # of the volumes that ranks in one row exchange
     iterations: Iterations | None = None  # how often what some series count is called, as iterations decide
     per_call: Functions | None = None  # of these series what they count in one call
     sided: tuple[tuple[str, str], ...] = ()
@@ -102,15 +104,15 @@ class Functions(Stored):
     def _met(self, answer: Forecast, points: Array) -> Forecast:
         """The answers with counts that no function meets as they were counted, and open beyond the most ranks."""
         # Where none is off, the functions need not be asked at the most ranks too.
-        if "ranks" in self.fitted.parameters and self.met.shifted.any():
+        if "ranks" in self.fitted.parameters and self.met.open.any():
             axis, index = self.fitted.parameters.index("ranks"), self.fitted.indices(self.met.keys)
             nearest = points.copy()
             nearest[:, axis] = np.fmin(points[:, axis], self.met.points[:, axis].max())
-            beyond = nearest[:, axis] < points[:, axis]
-            if beyond.any():
+            more = points[:, axis] / nearest[:, axis]
+            if (more > 1).any():
                 most = rows_of(self._structural(nearest), index)
-                opened = self.met.opened(rows_of(answer, index), most, beyond)
-                answer = choose(answer, opened, index, np.broadcast_to(beyond, opened.value.shape))
+                opened = self.met.opened(rows_of(answer, index), most, more)
+                answer = choose(answer, opened, index, np.broadcast_to(more > 1, opened.value.shape))
         return self.met.improved(answer, self.fitted, points, ())
 
     def _within(self, answer: Forecast, points: Array) -> Forecast:
@@ -155,7 +157,7 @@ class Functions(Stored):
     @property
     def _structures(self) -> dict[str, Structure]:
         """What is known of some series, in the order in which it is asked."""
-        names = ("levels", "neighbours", "laws", "blocks")
+        names = ("levels", "neighbours", "laws", "blocks", "slabs")
         parts: dict[str, Structure] = {name: getattr(self, name) for name in names}
         return {name: part for name, part in parts.items() if part}
 

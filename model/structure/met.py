@@ -2,7 +2,8 @@
 
 A count may be of no law that is known here: neighbours of a stencil that are all there, partners that the data decide.
 The function nearest to it is then off at runs themselves, and what was counted is the better answer there. How it goes
-on is as open as the function's interval has it.
+on is as open as the function's interval has it. So are messages and bytes that functions with several terms come near
+and no law meets: more ranks may go on as the two largest numbers of them did.
 """
 
 from __future__ import annotations
@@ -19,9 +20,10 @@ from ranksight.model.quantity import TAIL
 from ranksight.model.series.computation import EXCHANGED
 from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
+from ranksight.model.structure.gridlaw import EXACT
 from ranksight.model.structure.improving import Key, Structure
 from ranksight.model.uncertainty.forecast import Forecast
-from ranksight.model.uncertainty.rows import choose, open_to
+from ranksight.model.uncertainty.rows import choose, open_to, rows_of
 
 CLOSE = 0.01
 """Relative difference up to which a function meets a count."""
@@ -38,11 +40,18 @@ class Met(Structure):
     values: Array  # (s, n): medians of repetitions; NaN where nothing was counted
     scatter: Array  # (s, n): relative standard deviations of a repetition
     last: Array  # (s,): messages and bytes over what functions say of them at the most ranks; 1 of other counts
+    power: Array  # (s,): of the ranks by which lawless ones went on at last; NaN of others
+    ended: Mask  # (s,): whether they stay as they are: each rank sends as much to partners that are drawn
 
     @property
     def shifted(self) -> Mask:
         """Which counts (s,) are off their functions at the most ranks."""
         return np.asarray(np.abs(np.log(self.last)) > CLOSE)
+
+    @property
+    def open(self) -> Mask:
+        """Which counts (s,) are open beyond the most ranks."""
+        return np.asarray(self.shifted | np.isfinite(self.power))
 
     def improved(self, answer: Forecast, fitted: Fitted, points: Array, exact: Collection[Key]) -> Forecast:
         """The counts at configurations that were measured."""
@@ -53,31 +62,36 @@ class Met(Structure):
         counted = Forecast.settled(value, value / reach, value * reach)
         return choose(answer, counted, fitted.indices(self.keys), measured & np.isfinite(value))
 
-    def opened(self, now: Forecast, most: Forecast, beyond: Mask) -> Forecast:
-        """What functions say `now` of configurations (s, k) that are `beyond` the most ranks, (k,), open for what the
-        counts there may show: that they stay as they are there, or go on from there.
+    def opened(self, now: Forecast, most: Forecast, more: Array) -> Forecast:
+        """What functions say `now` of configurations (s, k) with `more` (k,) times the most ranks, open for what the
+        counts there may show: that they stay as they are there, or go on from there, as functions or as they did.
 
         `most`: what functions say of the most ranks in place of those asked.
         """
-        part = self.last[:, None]
+        part, beyond = self.last[:, None], more > 1
         staying, going = most.value * part, now.value * part
-        ends = Forecast.settled(now.value, np.fmin(staying, going), np.fmax(staying, going))
-        return open_to(now, ends, beyond & self.shifted[:, None])
+        onward = staying * more ** self.power[:, None]
+        staying = np.where(self.shifted[:, None], staying, np.nan)
+        lower, upper = (of(of(staying, going), onward * (1 + off)) for of, off in ((np.fmin, -CLOSE), (np.fmax, CLOSE)))
+        opened = open_to(now, Forecast.settled(now.value, lower, upper), beyond & self.open[:, None])
+        rows = np.flatnonzero(self.ended)
+        return choose(opened, rows_of(most, rows), rows, np.broadcast_to(beyond, (len(rows), len(more))))
 
     def _fits(self) -> bool:
         shape = (len(self.kernels), len(self.points))
         fits = self.values.shape == self.scatter.shape == shape and len(self.metrics) == len(self.kernels)
         fits = fits and self.points.shape == (len(self.points), len(self.parameters))
-        fits = fits and self.last.shape == shape[:1] and bool((self.last > 0).all())
-        return fits and bool((self.scatter >= 0).all())
+        fits = fits and {self.last.shape, self.power.shape, self.ended.shape} == {shape[:1]}
+        return fits and bool((self.last > 0).all() and (self.scatter >= 0).all())
 
 
 _NONE = np.empty((0, 0))
-NOTHING_MISSED = Met((), (), (), _NONE, _NONE, _NONE, np.empty(0))
+NOTHING_MISSED = Met((), (), (), _NONE, _NONE, _NONE, np.empty(0), np.empty(0), np.empty(0, dtype=bool))
 
 
-def find_missed(series: Series, predicted: Array) -> Met:
-    """The counts of `series` that functions miss, given what these predict of them, (s, n)."""
+def find_missed(series: Series, predicted: Array, lawless: Collection[Key] = (), drawn: Collection[Key] = ()) -> Met:
+    """The counts of `series` that functions miss, given what these predict of them, (s, n), and the `lawless` ones, of
+    which some have `drawn` partners, to whom all ranks send as much."""
     requirement = np.array([metric(name).kind == "requirement" for name in series.metrics], dtype=bool)
     values = reduce(series.values, "median", axis=2)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -87,7 +101,8 @@ def find_missed(series: Series, predicted: Array) -> Met:
     # Nothing is met by next to nothing.
     missed = np.where(values > 0, missed, (values == 0) & ~(np.abs(predicted) < CLOSE * largest))
     missed &= requirement[:, None] & ~series.sampled[:, None]
-    rows = np.flatnonzero(missed.any(axis=1))
+    free = np.array([key in lawless for key in series.keys], dtype=bool)
+    rows = np.flatnonzero(missed.any(axis=1) | free)
     if not len(rows):
         return NOTHING_MISSED
     kernels, metrics = (tuple(column[row] for row in rows.tolist()) for column in (series.kernels, series.metrics))
@@ -97,4 +112,28 @@ def find_missed(series: Series, predicted: Array) -> Met:
         ranks = series.points[:, series.parameters.index("ranks")]
         known &= ranks == ranks.max()
     last = np.exp(np.where(known, parts, 0.0).sum(axis=1) / np.maximum(known.sum(axis=1), 1))
-    return Met(series.parameters, kernels, metrics, series.points, values[rows], np.nan_to_num(scatter[rows]), last)
+    each = _powers(series, values[rows])
+    known = np.isfinite(each) & free[rows][:, None]
+    power = ratio(np.where(known, each, 0.0).sum(axis=1), known.sum(axis=1), np.nan)
+    even = np.array([key in drawn for key in zip(kernels, metrics, strict=True)], dtype=bool)
+    ended = even & known.any(axis=1) & (np.abs(np.where(known, each, 0.0)) <= EXACT).all(axis=1)
+    return Met(
+        series.parameters, kernels, metrics, series.points, values[rows], np.nan_to_num(scatter[rows]), last, power,
+        ended,
+    )  # fmt: skip
+
+
+def _powers(series: Series, values: Array) -> Array:
+    """Powers of the ranks (s, g) by which values (s, n) went on between the two largest numbers of them, for each value
+    of the other parameters; NaN where that is not known."""
+    if "ranks" not in series.parameters:
+        return np.full((len(values), 1), np.nan)
+    axis = series.parameters.index("ranks")
+    ranks, places = series.points[:, axis], np.delete(series.points, axis, axis=1)
+    last = np.unique(ranks)[-2:]
+    if len(last) < 2 or last[0] <= 1:
+        return np.full((len(values), 1), np.nan)
+    low, high = np.nonzero((places[:, None] == places).all(axis=2) & np.outer(ranks == last[0], ranks == last[1]))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        grown = np.log(values[:, high] / values[:, low]) / np.log(last[1] / last[0])
+    return np.asarray(np.where(np.isfinite(grown), grown, np.nan))

@@ -42,12 +42,12 @@ from ranksight.model.quantity import CENTRAL, TAIL
 from ranksight.model.search.terms import last_partners
 from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
-from ranksight.model.structure.called import Called, on_same_sides
+from ranksight.model.structure.called import Called, as_along_others, by_rules, on_same_sides
 from ranksight.model.structure.coefficients import Coefficients, weighted_quantile
 from ranksight.model.structure.gridlaw import EXACT
 from ranksight.model.structure.halolaws import CLOSE, Found, find_margins, margin_reach
 from ranksight.model.structure.improving import Key, Structure
-from ranksight.model.structure.ranksums import by_chance, different, find_costs
+from ranksight.model.structure.ranksums import by_chance, different, find_costs, of_edges
 from ranksight.model.structure.rankterm import Halo
 from ranksight.model.structure.rankterms import RANK_TERMS, SENT_TO, term_values
 from ranksight.model.uncertainty import forecast
@@ -206,7 +206,9 @@ def fit_rank_laws(
     wanted = [keys[row] for row in rows]
     cost, shown, proven = find_costs(values, ranks, np.array([name != "bytes_sent" for _, name in wanted]))
     traced = called or Called()
+    cost, lawful = by_rules(cost, wanted, traced)
     cost, offered = on_same_sides(cost, wanted, traced, int(ranks.max()))
+    cost = as_along_others(cost, wanted)
     sizes = places[:, 0] if places.shape[1] == 1 and (places > 0).all() else None
     # How often something is sent says nothing of the size of blocks.
     seen = [sizes if name == "bytes_sent" else None for _, name in wanted]
@@ -216,6 +218,7 @@ def fit_rank_laws(
     ]
     laws, odds = [sums for sums, _ in each], [weights for _, weights in each]
     chance = np.array([by_chance(*each, ranks) for each in zip(cost, proven, values, shown, offered, strict=True)])
+    chance &= lawful.all(axis=1) & ~np.array([of_edges(each, size) for each, size in zip(laws, seen, strict=True)])
     # What begins on several ranks may follow a side that fewer do not cut, or begin on a second node.
     chance |= np.array([key in begun and not traced.placed(key[0]) for key in wanted])
     scatter = [0.0] * len(rows)
@@ -232,10 +235,10 @@ def fit_rank_laws(
             # A sum that left ranks out gives way to a halo that meets all of them.
             if margins and (not laws[row] or beside <= CLOSE):
                 laws[row], scatter[row], odds[row] = margins, beside, np.ones(len(margins))
-    lawful = [row for row, each in enumerate(laws) if each]
-    if not lawful:
+    met = [row for row, each in enumerate(laws) if each]
+    if not met:
         return NO_RANK_LAWS
-    sums, lawful_keys = [laws[row] for row in lawful], [wanted[row] for row in lawful]
+    sums, lawful_keys = [laws[row] for row in met], [wanted[row] for row in met]
     coefficients, formulas = _with_coefficients(series, places, sums, lawful_keys, **settings)
     kernels, metrics = zip(*lawful_keys, strict=True)
     return RankLaws(
@@ -244,9 +247,9 @@ def fit_rank_laws(
         metrics,
         formulas,
         coefficients,
-        scatter=tuple(scatter[row] for row in lawful),
-        odds=tuple(tuple(odds[row].tolist()) for row in lawful),
-        chance=chance[lawful],
+        scatter=tuple(scatter[row] for row in met),
+        odds=tuple(tuple(odds[row].tolist()) for row in met),
+        chance=chance[met],
         growing=np.array([ranks.max() if called and called.to_all(kernel) else 0.0 for kernel in kernels]),
     )
 

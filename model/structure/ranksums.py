@@ -142,6 +142,21 @@ def _with_size(one: tuple[int, ...], coefficients: Array, sizes: Array) -> float
     return OF_BLOCKS if bool((np.abs(powers - edges) <= WHOLE).all()) else 1.0
 
 
+def of_edges(laws: Found, sizes: Array | None) -> bool:
+    """Whether the only sum has coefficients that go by a whole power of the `sizes` (g,) each, to rounding and of
+    different ones: as a header and a face do, and no other terms that meet the counts of some ranks would."""
+    if sizes is None or len(laws) != 1 or len(laws[0][0]) < 2:
+        return False
+    coefficients = laws[0][1][np.isfinite(laws[0][1]).all(axis=1)]
+    known = sizes[np.isfinite(laws[0][1]).all(axis=1)]
+    if len(known) <= 2 or not (coefficients > 0).all():
+        return False
+    logs = np.log(coefficients / coefficients[0]) / np.log(known / known[0]).clip(min=EXACT)[:, None]
+    powers = np.round(logs[-1])
+    met = np.abs(coefficients - coefficients[0] * (known / known[0])[:, None] ** powers) <= EXACT * coefficients
+    return bool(met.all() and len(set(powers.tolist())) == len(powers))
+
+
 def by_chance(cost: Array, proven: Mask, values: Array, counted: Mask, offered: Mask, ranks: Ints) -> bool:
     """Whether some sum would have met the values (g, n) whatever they are, or the simplest leaves the largest run out,
     and with it what more ranks may do.

@@ -5,7 +5,7 @@ is a sum of such kinds, so its coefficients are never negative. With x >= y >= z
 ``MPI_Dims_create`` gives them, those of lines of the grid are multilinear in the sides: a row has x - 1 ranks besides
 the one that sends. A binomial tree has as many steps as a rank's number has bits set, ones(ranks) over all of them;
 recursive doubling and halving leave ranks out beyond the largest power of two, 2^floor(log2(ranks)) (Thakur et al.
-2005), and have a partner for each step. Rows
+2005), and have a partner for each step. A block that is transposed along a row is handed over but for 1/x of it. Rows
 that sum parts of a vector by recursive doubling, and then transpose it, send 1 + log2(x) parts of 1/x (Hendrickson,
 Leland and Plimpton 1995; the conjugate gradient of the NAS benchmarks). On lines that are coarsened by two half of the
 ranks are at work from level to level (Briggs et al. 2000). Blocks dealt out in turn along both sides meet those of the
@@ -175,6 +175,7 @@ def _grid(d: int) -> list[RankTerm]:
         ("1 - 1/{0}", lambda s, p: 1 - 1 / s, 3 if d == 2 else 2),
         ("({0} - 1) / ranks", lambda s, p: (s - 1) / p, 3 if d == 2 else 2),
         ("{0} - 1", lambda s, p: s - 1.0, 2),
+        ("(1 - 1/{0}) / ranks", lambda s, p: (1 - 1 / s) / p, 2),
         ("[{0} > 1]", lambda s, p: float(s > 1), 2),
         ("ceil(log2({0}))", lambda s, p: float(steps(s)), 2),
         ("ceil(log2({0})) {0} / ranks", lambda s, p: steps(s) * s / p, 2),

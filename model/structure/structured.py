@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -19,7 +19,7 @@ from ranksight.model.fitting.varied import fit_varied
 from ranksight.model.plaindata import rounded
 from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
-from ranksight.model.structure.along import one_sided, sides_along, unruled
+from ranksight.model.structure.along import explained, one_sided, sides_along
 from ranksight.model.structure.called import CALLS, Called
 from ranksight.model.structure.functions import Functions, find_minor
 from ranksight.model.structure.gridlaw import CLOSE, EXACT, SENT
@@ -31,6 +31,7 @@ from ranksight.model.structure.neighbourfit import Tables, dimensions_of, fit_ne
 from ranksight.model.structure.ranklaws import fit_rank_laws
 from ranksight.model.structure.rankterm import side_name
 from ranksight.model.structure.rankterms import GROUPS
+from ranksight.model.structure.slabs import find_slabs
 from ranksight.model.structure.stated import BETWEEN, NOTHING_STATED, Stated
 from ranksight.model.structure.unserved import find_unserved
 
@@ -64,7 +65,11 @@ def structured(
     answered = known[0]
     for law in known[1:]:
         answered = np.where(np.isnan(law), answered, law)
-    whole = replace(whole, met=find_missed(series, answered))
+    lawful = {*exact_keys(series, fitted), *whole.neighbours.exact, *whole.laws.keys}
+    lawless = {key for key in series.keys if key[1] in SENT} - lawful
+    even_draws = drawn_partners(partners(experiment)[2], even(experiment)) if lawless else set()
+    drawn = {key for key in lawless if key[0] in even_draws}
+    whole = replace(whole, met=find_missed(series, answered, lawless, drawn))
     exact = {key for key, error in zip(series.keys, missed.tolist(), strict=True) if error <= EXACT}
     iterations = find_iterations(series, exact, missed)
     if iterations is None or not iterations.keys:
@@ -139,12 +144,16 @@ def _structured(
     grids = grids_of(experiment)[0] if "ranks" in experiment.parameters else ()
     sizes = communicators(experiment) if "ranks" in experiment.parameters else {}
     along, same = sides_along(experiment, grids), even(experiment) if "ranks" in experiment.parameters else frozenset()
-    shown = Called(together, traced, number, along, groups_of(sizes), lines_of(sizes), same)
+    rules = explained(experiment) if "ranks" in experiment.parameters else {}
+    shown = Called(together, traced, number, along, groups_of(sizes), lines_of(sizes), same, rules)
     later = {keys[row] for part in fitted.below for row in part.rows[part.between[:, 0] > 1].tolist()}
     laws = fit_rank_laws(series, sent, law.halos if law else None, shown, later, **each)
     minor = tuple(key for key in find_minor(series) if key not in lawful)
     met = law.exact | set(laws.keys)
-    loose = ((unruled(experiment) | set(shown.along)) - irregular) | uneven
+    # Where all ranks send as much as each other partners are drawn, and no data decide how much is sent.
+    drawn = drawn_partners(irregular, same)
+    irregular, uneven = irregular - drawn, uneven - drawn
+    loose = (({key for key, known in rules.items() if not known} | set(shown.along)) - irregular - drawn) | uneven
     scattered = tuple(key for key in keys if key[1] in SENT and key[0] in irregular)
     unmet = tuple(key for key in keys if key[1] in SENT and key[0] in loose and key not in met)
     levels, unserved = fit_levels(series, **each), find_unserved(series)
@@ -154,7 +163,10 @@ def _structured(
     most = traced if scattered or unmet or scattered_work or sided else 1
     blocks = find_blocks(series, near - functional, dimensions_of(experiment) or DIMENSIONS)
     unmet += scattered_work
-    return Functions(fitted, levels, law, minor, stated, unserved, laws, scattered, unmet, most, blocks, sided=sided)
+    slabs = find_slabs(series, rules, _transposing(experiment, together), scattered)
+    return Functions(
+        fitted, levels, law, minor, stated, unserved, laws, scattered, unmet, most, blocks, slabs, sided=sided
+    )
 
 
 def collective(experiment: Experiment) -> dict[str, bool]:
@@ -171,6 +183,19 @@ def collective(experiment: Experiment) -> dict[str, bool]:
             elif name in OPERATIONS:
                 whole |= {key: whole.get(key, True) and size == run.configuration["ranks"] for key in keys}
     return {key: yes for key, yes in whole.items() if key not in sending}
+
+
+TRANSPOSES = frozenset({"alltoall", "alltoallv", "alltoallw"})
+"""Operations that cut slabs of a domain along another side."""
+
+
+def _transposing(experiment: Experiment, together: frozenset[str]) -> set[str]:
+    """Of kernels and operations of kernels in which all ranks are `together`, those that transpose."""
+    listed: set[tuple[str, str]] = set()
+    for _, table in experiment.tables("messages", runs=_with_ranks(experiment)):
+        pairs = table[["kernel", "operation"]].drop_duplicates().astype(str)
+        listed.update(pair for pair in pairs.itertuples(index=False) if operation_name(pair[1]) in TRANSPOSES)
+    return {key for kernel, name in listed for key in (kernel, f"{kernel}{BETWEEN}{name}")} & together
 
 
 def even(experiment: Experiment) -> frozenset[tuple[str, str]]:
@@ -191,6 +216,11 @@ def even(experiment: Experiment) -> frozenset[tuple[str, str]]:
                 for key, yes in zip(part.index.tolist(), differs.tolist(), strict=True):
                     varied[key, metric_name] = varied.get((key, metric_name), False) or yes
     return frozenset(key for key, yes in varied.items() if not yes)
+
+
+def drawn_partners(irregular: set[str], same: Collection[tuple[str, str]]) -> set[str]:
+    """Of kernels and their operations with `irregular` partners those in which all ranks send the `same`."""
+    return {kernel for kernel in irregular if all((kernel, name) in same for name in SENT)}
 
 
 MANY_RUNS = 2
