@@ -8,7 +8,8 @@ pencils
 - a rank has neighbours along two sides: up to twice the messages, each with a face of 1/x or 1/y of a slab's;
 - two exchanges take the place of one, each of all that a rank has, and in blocks of whole planes.
 
-The answer is that of slabs, and the interval holds both.
+The answer is that of slabs, and the interval holds both. Programs that transpose nothing have no planes to run out of:
+their row of ranks stays one.
 """
 
 from __future__ import annotations
@@ -92,7 +93,7 @@ def find_slabs(
     `rules`: of the partners of kernels, and of operations of kernels. `transposing`: those that are exchanges of all
     ranks with all. `scattered`: series that data decide; bytes of these are as open.
     """
-    if "ranks" not in series.parameters:
+    if "ranks" not in series.parameters or not transposing:
         return NO_SLABS
     ranks = series.points[:, series.parameters.index("ranks")]
     values = reduce(series.values, "median", axis=2)

@@ -47,7 +47,7 @@ def halo() -> Series:
 
 
 def test_a_row_of_slabs_may_become_pencils() -> None:
-    answer = opened(halo(), RING, set(), 16.0)
+    answer = opened(halo(), RING, {"fft"}, 16.0)
     # Neighbours along a second side, and faces of 4 x 4 pencils.
     assert (answer.lower[:, 0].tolist(), answer.upper[:, 0].tolist()) == ([1.0, 0.5], [2.0, 1.0])
     assert (answer.value == 1).all()
@@ -55,7 +55,7 @@ def test_a_row_of_slabs_may_become_pencils() -> None:
 
 @pytest.mark.parametrize("ranks", [8.0, 13.0])
 def test_there_are_no_pencils_within_the_runs_nor_on_a_prime_number(ranks: float) -> None:
-    answer = opened(halo(), RING, set(), ranks)
+    answer = opened(halo(), RING, {"fft"}, ranks)
     assert (answer.lower == 1).all()
     assert (answer.upper == 1).all()
 
@@ -72,8 +72,13 @@ def test_two_exchanges_take_the_place_of_one_transpose() -> None:
 def test_what_goes_around_all_ranks_is_no_slab() -> None:
     ranks, size = POINTS.T
     given = series(halo=(2 * (ranks - 1), 16 * size * (ranks - 1)))
-    assert find_slabs(given, RING, ()) is NO_SLABS
-    assert find_slabs(halo(), {"halo": ()}, ()) is NO_SLABS
+    assert find_slabs(given, RING, {"fft"}) is NO_SLABS
+    assert find_slabs(halo(), {"halo": ()}, {"fft"}) is NO_SLABS
+
+
+def test_a_row_of_ranks_in_a_program_without_transposes_stays_one() -> None:
+    """A ring, or a rod that is cut along its length: what was counted exactly goes on exactly."""
+    assert find_slabs(halo(), RING, ()) is NO_SLABS
 
 
 def lines(axis: int) -> tuple[Explanation, ...]:
@@ -138,7 +143,7 @@ def test_what_drawn_partners_get_stays_and_lawless_counts_go_on() -> None:
 
 def test_damaged_slabs_are_refused() -> None:
     given = halo()
-    functions = Functions(fit_series(given), slabs=find_slabs(given, RING, ()))
+    functions = Functions(fit_series(given), slabs=find_slabs(given, RING, {"fft"}))
     content = functions.structures()
     assert Functions.with_structures(functions.fitted, content).slabs.keys == given.keys
     content["slabs"]["faces"] = [True]
