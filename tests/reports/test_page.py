@@ -340,8 +340,11 @@ def test_the_runs_to_make_next_fit_the_machine(tmp_path: Path) -> None:
             experiment.add(Run({"ranks": p, "size": n}, collector="x", environment={"cores": "8"}), table)
     model = assemble(experiment)[0]
     asked = sweep(model, to=64)
-    # Nothing that eight cores hold makes the prediction usable, so nothing is proposed.
-    assert Context(model, asked, (experiment,)).plan is None
+    # All that eight cores hold was run: what is left is to run it more often.
+    plan = Context(model, asked, (experiment,)).plan
+    assert plan is not None
+    assert not plan.runs
+    assert [each.cause for each in plan.remedies] == ["scatter"]
     elsewhere = Context(model, asked)
     assert elsewhere.plan is not None
     assert max(run.configuration["ranks"] for run in elsewhere.plan.runs) > 8
