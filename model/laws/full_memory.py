@@ -12,7 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ranksight.core.arrays import Array, Mask
+from ranksight.core.arrays import Array, Mask, log, ratio
 from ranksight.core.records import dataclass
 from ranksight.model.laws.law import LAWS, Law, LawTimes
 from ranksight.model.laws.view import Asked, View
@@ -55,7 +55,9 @@ class FullMemory(Law):
         series, names = view.series, view.series.parameters
         if view.domains or TRAFFIC not in series.metrics or RANKS not in names or "nodes" in names:
             return None
-        rate = view.medians(TRAFFIC, view.timed) / view.medians("time", view.timed)
+        if "simulated" in series.provenance.get(TRAFFIC, ""):  # by caches that nobody shares
+            return None
+        rate = ratio(view.medians(TRAFFIC, view.timed), view.medians("time", view.timed), np.nan)
         count = cores(series.points, names)
         slope = _slopes(rate * count, count, series.points[:, [name not in _PLACES for name in names]])
         kernels = tuple(kernel for kernel, s in zip(view.timed, slope.tolist(), strict=True) if s < GROWS)
@@ -87,7 +89,8 @@ def _slopes(rate: Array, count: Array, others: Array) -> Array:
         before = members[count[members] <= count[last] / 2]
         if count[last] == count.max() and len(before):
             first = before[count[before].argmax()]
-            slopes.append(np.log(rate[:, last] / rate[:, first]) / np.log(count[last] / count[first]))
+            grown = ratio(rate[:, last], rate[:, first], np.nan)
+            slopes.append(log(np.where(grown > 0, grown, np.nan)) / np.log(count[last] / count[first]))
     return np.median(slopes, axis=0) if slopes else np.full(len(rate), np.nan)
 
 

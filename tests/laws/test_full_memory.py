@@ -12,17 +12,21 @@ from ranksight.model.fitted_model import Model
 LIMIT = 60e9
 
 
-def _fitted(tmp_path, rate: float, sizes: tuple[float, ...] = (), unlimited: bool = False, **settings) -> Model:
-    """A kernel whose ranks each move `rate` bytes a second as long as 60 GB/s of all are enough."""
+def _fitted(
+    tmp_path, rate: float, sizes: tuple[float, ...] = (), unlimited: bool = False, source: str = "measured", **settings
+) -> Model:
+    """A kernel whose ranks each move `rate` bytes a second as long as 60 GB/s of all are enough, and one that moves
+    none at last."""
     experiment = Experiment.create(tmp_path / "app.exp", "app", ["ranks", *(["size"] if sizes else [])])
     for size in sizes or (100.0,):
         for ranks in (1.0, 2.0, 4.0, 6.0, 8.0, 12.0):
             moved = 1e10 * size / ranks
             time = moved / min(rate, rate if unlimited else LIMIT / ranks)
             row = {"kernel": "sweep", "rank": 0, "time": time, "instructions": 3 * moved, "bytes_mem": moved}
-            rows = pd.DataFrame([{**row, "rank": rank} for rank in range(int(ranks))])
+            cached = {**row, "kernel": "cached", "bytes_mem": moved * (ranks < 12)}
+            rows = pd.DataFrame([{**each, "rank": rank} for rank in range(int(ranks)) for each in (row, cached)])
             configuration = {"ranks": ranks, **({"size": size} if sizes else {})}
-            experiment.add(Run(configuration, collector="table"), rows)
+            experiment.add(Run(configuration, collector="table", provenance={"bytes_mem": source}), rows)
     return fit(experiment, **settings)
 
 
@@ -46,6 +50,17 @@ def test_more_ranks_than_filled_the_memory_of_the_runs_are_not_predicted(tmp_pat
 
 def test_what_leaves_room_in_memory_is_predicted(tmp_path):
     assert _asked(_fitted(tmp_path, 2e9, unlimited=True), ranks=24.0)[0] == "ok"
+
+
+def test_traffic_of_simulated_caches_fills_no_memory(tmp_path):
+    model = _fitted(tmp_path, 20e9, source="simulated")
+    assert "share" not in _asked(model, ranks=24.0)[1]
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_kernel_whose_traffic_ended_filled_no_memory(tmp_path):
+    model = _fitted(tmp_path, 20e9)
+    assert model.equation.laws.by("full memory").kernels == ("sweep",)
 
 
 def test_domains_that_are_stated_decide(tmp_path):
