@@ -33,7 +33,6 @@ from ranksight.model.uncertainty import blocks, discrepancy, drift
 
 BATCH = 250_000
 """Hypotheses x series in memory at once."""
-NOT_LEARNED = np.empty((0, 0))
 MANY = 40_000
 """Series from which they are fitted share by share, which bounds memory and lets processes work at once."""
 
@@ -212,8 +211,9 @@ class _Task:
         problem, screened = self.space.screen(self.points, location, positive, kind)
         v0, d0 = discrepancy.alone(problem, screened, base, location.freedom)
         score = evidence(screened, problem.count, v0, d0)
-        shift = self.common.get(batch.group, NOT_LEARNED)
-        if not len(shift):
+        if batch.group in self.common:
+            shift = self.common[batch.group]
+        else:
             self.common[batch.group], shift = shrinkage.shift(problem, screened, score)
         score = shrinkage.shifted(score, shift)
         score = score + shrinkage.on_one_grid(problem, screened, score, self.grid)

@@ -12,7 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ranksight.core.arrays import Array, Mask, log, ratio
+from ranksight.core.arrays import Array, Mask, log_ratio, ratio
 from ranksight.core.records import dataclass
 from ranksight.model.laws.law import LAWS, Law, LawTimes
 from ranksight.model.laws.view import Asked, View
@@ -89,8 +89,8 @@ def _slopes(rate: Array, count: Array, others: Array) -> Array:
         before = members[count[members] <= count[last] / 2]
         if count[last] == count.max() and len(before):
             first = before[count[before].argmax()]
-            grown = ratio(rate[:, last], rate[:, first], np.nan)
-            slopes.append(log(np.where(grown > 0, grown, np.nan)) / np.log(count[last] / count[first]))
+            grown = log_ratio(rate[:, last], rate[:, first])
+            slopes.append(np.where(np.isfinite(grown), grown, np.nan) / np.log(count[last] / count[first]))
     return np.median(slopes, axis=0) if slopes else np.full(len(rate), np.nan)
 
 

@@ -110,12 +110,12 @@ class Single(Listed):
     @property
     def hypotheses(self) -> Hypotheses:  # type: ignore[override]
         """Those of what scatters."""
-        return (_along_ranks() if self._ranks else _single())[0]
+        return _along_ranks()[0] if self._ranks else _single()
 
     @property
     def counted(self) -> Hypotheses:
         """Others, over the same terms, for what is deterministic."""
-        return (_along_ranks() if self._ranks else _single())[1]
+        return _along_ranks()[1] if self._ranks else _single()
 
     def along_ranks(self) -> Single:
         """The same where the parameter is the number of ranks: counts may follow the sides of a process grid."""
@@ -147,9 +147,8 @@ ENOUGH = 5
 
 
 @lru_cache(maxsize=1)
-def _single() -> tuple[Hypotheses, Hypotheses]:
-    listed = hypotheses(*_forms())
-    return listed, listed
+def _single() -> Hypotheses:
+    return hypotheses(*_forms())
 
 
 @lru_cache(maxsize=1)

@@ -11,7 +11,7 @@ import numpy as np
 from ranksight.comm.patterns.recognition import MOST_EXPLANATIONS, Explanation
 from ranksight.comm.patterns.roles import Everyone
 from ranksight.comm.patterns.steps import Step
-from ranksight.core.arrays import Array, Mask
+from ranksight.core.arrays import Array, Mask, ratio
 from ranksight.core.records import dataclass
 from ranksight.model import priors
 from ranksight.model.structure.gridlaw import EXACT
@@ -136,9 +136,8 @@ def _anywhere(explanation: Explanation) -> bool:
 def _terms_of(explanation: Explanation) -> frozenset[int]:
     """Terms that are the number of partners of a rank times a factor, at :data:`ranksums.SHOWN`."""
     partners = np.array(_partners(explanation))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = term_values(np.array(SHOWN)) / partners
-    steady = np.isfinite(ratio).all(axis=1) & (np.ptp(ratio, axis=1) <= EXACT * ratio.max(axis=1)) & (ratio[:, 0] > 0)
+    each = ratio(term_values(np.array(SHOWN)), partners)
+    steady = np.isfinite(each).all(axis=1) & (np.ptp(each, axis=1) <= EXACT * each.max(axis=1)) & (each[:, 0] > 0)
     # Partners up to a number are others where there are fewer of them.
     steady &= [term.limit == 0 for term in RANK_TERMS.values()]
     return frozenset(np.flatnonzero(steady).tolist())

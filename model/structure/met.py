@@ -134,6 +134,5 @@ def _powers(series: Series, values: Array) -> Array:
     if len(last) < 2 or last[0] <= 1:
         return np.full((len(values), 1), np.nan)
     low, high = np.nonzero((places[:, None] == places).all(axis=2) & np.outer(ranks == last[0], ranks == last[1]))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        grown = np.log(values[:, high] / values[:, low]) / np.log(last[1] / last[0])
+    grown = log_ratio(values[:, high], values[:, low]) / np.log(last[1] / last[0])
     return np.asarray(np.where(np.isfinite(grown), grown, np.nan))

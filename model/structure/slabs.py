@@ -22,7 +22,7 @@ from ranksight.comm.patterns.distances import Offset, Shift
 from ranksight.comm.patterns.recognition import Explanation
 from ranksight.comm.patterns.rule import Rule
 from ranksight.comm.patterns.steps import Step
-from ranksight.core.arrays import Array, Mask
+from ranksight.core.arrays import Array, Mask, ratio
 from ranksight.core.dims import dims_create
 from ranksight.core.records import dataclass
 from ranksight.model.fitting.fitted import Fitted
@@ -30,6 +30,7 @@ from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
 from ranksight.model.structure.gridlaw import EXACT, SENT
 from ranksight.model.structure.improving import Key, Structure
+from ranksight.model.structure.local_blocks import MOST_RANKS
 from ranksight.model.uncertainty.forecast import Forecast
 from ranksight.model.uncertainty.rows import choose, open_to, rows_of
 
@@ -37,7 +38,6 @@ ROUNDED = 1.25
 """What blocks of whole planes hold at most, over those of parts of planes, from four planes a block on."""
 NUMBERS = 16.0
 """Bytes of a message up to which one length everywhere is that of a number or two, and no face."""
-MOST_RANKS = 2.0**40
 
 
 @dataclass(frozen=True)
@@ -116,9 +116,10 @@ def find_slabs(
     kernels, metrics = zip(*keys, strict=True)
     of_bytes = np.array(metrics) == "bytes_sent"
     blocks = np.array([kernel in transposing for kernel in kernels])
-    with np.errstate(divide="ignore", invalid="ignore"):
-        length = values[series.indices([(kernel, "bytes_sent") for kernel in kernels])]
-        length = length / values[series.indices([(kernel, "messages") for kernel in kernels])]
+    volume_of, calls_of = (
+        values[series.indices([(kernel, each) for kernel in kernels])] for each in ("bytes_sent", "messages")
+    )
+    length = ratio(volume_of, calls_of)
     longest, shortest = np.nanmax(length, axis=1), np.nanmin(length, axis=1)
     numbers = (longest - shortest <= EXACT * longest) & (longest <= NUMBERS)
     reaching = np.array([key in scattered for key in keys])

@@ -59,7 +59,8 @@ def structured(
         # Grids, blocks, loops and caches decide counts; times alone may be of two levels.
         each = {name: value for name, value in settings.items() if name not in ("jobs", "dask")}
         return Functions(fitted, fit_levels(series, **each), stated=stated)
-    whole = _structured(experiment, series, fitted, tables, stated, everywhere, **settings)
+    sent_to, same = partners(experiment), even(experiment) if "ranks" in experiment.parameters else frozenset()
+    whole = _structured(experiment, series, fitted, tables, stated, everywhere, sent_to, same, **settings)
     known = _known(whole, series)
     missed = _missed(known, series)
     answered = known[0]
@@ -67,7 +68,7 @@ def structured(
         answered = np.where(np.isnan(law), answered, law)
     lawful = {*exact_keys(series, fitted), *whole.neighbours.exact, *whole.laws.keys}
     lawless = {key for key in series.keys if key[1] in SENT} - lawful
-    even_draws = drawn_partners(partners(experiment)[2], even(experiment)) if lawless else set()
+    even_draws = drawn_partners(sent_to[2], same)
     drawn = {key for key in lawless if key[0] in even_draws}
     whole = replace(whole, met=find_missed(series, answered, lawless, drawn))
     exact = {key for key, error in zip(series.keys, missed.tolist(), strict=True) if error <= EXACT}
@@ -77,7 +78,7 @@ def structured(
     part = iterations.per_call(series)
     tables = iterations.tables(tables, series)
     per_call = _structured(
-        experiment, part, fit_varied(part, **settings), tables, NOTHING_STATED, everywhere, **settings
+        experiment, part, fit_varied(part, **settings), tables, NOTHING_STATED, everywhere, sent_to, same, **settings
     )
     rows = np.array([series.rows[key] for key in iterations.keys], dtype=np.intp)
     of_call = _missed(_known(per_call, part), part)
@@ -124,9 +125,12 @@ def _structured(
     tables: Tables,
     stated: Stated,
     everywhere: bool,
+    sent_to: tuple[int, dict[str, float], set[str], set[str]],
+    same: frozenset[tuple[str, str]],
     **settings: Any,
 ) -> Functions:
-    """The functions of a series with all that is known of them but iterations."""
+    """The functions of a series with all that is known of them but iterations; `sent_to` and `same` as of
+    :func:`partners` and :func:`even`."""
     each = {name: value for name, value in settings.items() if name not in ("jobs", "dask")}
     keys = series.keys
     # What follows the work per rank, as stated, does not follow the process grid.
@@ -140,10 +144,10 @@ def _structured(
     lawful, decided = set(law.keys), set() if law.open else law.exact
     sent = {key for key in names - decided if key[1] in SENT or (key[1] in CALLS and key not in functional)}
     together = frozenset(kernel for kernel, whole in called.items() if whole)
-    traced, number, irregular, uneven = partners(experiment)
+    traced, number, irregular, uneven = sent_to
     grids = grids_of(experiment)[0] if "ranks" in experiment.parameters else ()
     sizes = communicators(experiment) if "ranks" in experiment.parameters else {}
-    along, same = sides_along(experiment, grids), even(experiment) if "ranks" in experiment.parameters else frozenset()
+    along = sides_along(experiment, grids)
     rules = explained(experiment) if "ranks" in experiment.parameters else {}
     shown = Called(together, traced, number, along, groups_of(sizes), lines_of(sizes), same, rules)
     later = {keys[row] for part in fitted.below for row in part.rows[part.between[:, 0] > 1].tolist()}
