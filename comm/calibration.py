@@ -8,6 +8,7 @@ the same late receives and trains.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import shutil
@@ -162,8 +163,13 @@ def _run(command: Sequence[str], limit: float) -> str:
     try:
         output, errors = process.communicate(timeout=limit)
     except BaseException as error:
-        # The launcher's children must not outlive it; its own session holds them all.
-        os.killpg(process.pid, signal.SIGKILL)
+        # The launcher's children must not outlive it; its own session holds them all. It is asked first: what a killed
+        # launcher leaves in /tmp stops a later one that happens to get its process number.
+        process.terminate()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.communicate(timeout=5)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
         if isinstance(error, subprocess.TimeoutExpired):
             raise ToolError(f"'{' '.join(command)}' was not done after {limit:.0f} s", "check the network") from error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import tempfile
 from pathlib import Path
 
 import hypothesis
@@ -22,6 +23,11 @@ for _name, _value in (
 ):
     os.environ.setdefault(_name, _value)
 
+# A launcher that is killed leaves a folder named by its process number, and a later one of that number does not start.
+_LAUNCHES = tempfile.mkdtemp(prefix="launches-")
+for _name in ("PRTE_MCA_prte_tmpdir_base", "OMPI_MCA_orte_tmpdir_base"):
+    os.environ[_name] = _LAUNCHES
+
 ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -32,6 +38,11 @@ def shared() -> Path:
     if not folder.is_dir():
         pytest.skip("the folder of real measurements is not next to this repository")
     return folder.parent
+
+
+def pytest_unconfigure() -> None:
+    """Remove what launchers left."""
+    shutil.rmtree(_LAUNCHES, ignore_errors=True)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from ranksight.cli import main
+from ranksight.comm import calibration
 from ranksight.comm.calibration import calibrate_network, check_launcher, parse
 from ranksight.comm.costs.cost import cost
 from ranksight.comm.costs.fabric import Fabric
@@ -139,3 +140,11 @@ def test_the_verb_completes_a_platform_file(
     assert main([*line, *two]) == 1
     assert "[network.intra] already" in capsys.readouterr().err
     assert main(["calibrate", "--network"]) == 2
+
+
+def test_a_launcher_that_takes_too_long_may_tidy_up(tmp_path: Path) -> None:
+    tidied = tmp_path / "tidied"
+    slow = f"trap 'touch {tidied}; exit 1' TERM; sleep 60 & wait"
+    with pytest.raises(ToolError, match="was not done after 1 s"):
+        calibration._run(["sh", "-c", slow], 1.0)
+    assert tidied.exists()
