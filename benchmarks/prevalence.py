@@ -33,7 +33,6 @@ from ranksight.model.process.posterior import turned
 from ranksight.model.process.prevalence import (
     FILE,
     POWER,
-    SCATTERED,
     Prevalence,
     along_one,
     divided,
@@ -52,6 +51,9 @@ TITLE = "Prevalence of means and covariances"
 PARTS = ((0.0, 0.05), (0.0, 0.05, 0.15, 0.4), (0.0, 0.05), (0.0, 0.003, 0.01, 0.03, 0.1, 0.3))
 """Local departure, change of slope, exponent and scatter between jobs that are offered."""
 SCALES = np.array(list(itertools.product(*PARTS)))
+WILDEST = np.array([(0.0, 0.0, 0.0, 1.0), (0.0, 0.0, 0.0, 3.0)])
+"""Scatter by factors, which no published curve shows and users' do: together as likely as one more curve that was not
+seen (Laplace's rule of succession)."""
 LISTED = np.array(
     [np.flatnonzero((np.where(np.arange(4) == POWER, 0.0, row) == SCALES).all(axis=1))[0] for row in SCALES]
 )
@@ -115,7 +117,8 @@ def scores_of(x: Array, times: Array) -> NDArray[np.float32]:
     terms, members = along_one()
     data = data_of(x[:, None], locate(times, points=x[:, None]))
     at = values(terms, x[:, None])
-    kinds, places, _ = unlearned(SCALES).odd(data.u)
+    offered = unlearned(SCALES)
+    kinds, places, _ = offered.odd(data.u)
     found = np.full((len(times), len(members), len(SCALES), len(KINDS)), -np.inf)
     for part in np.array_split(np.arange(len(times)), max(1, len(times) // 100)):
         mine = data.part(part)
@@ -124,7 +127,7 @@ def scores_of(x: Array, times: Array) -> NDArray[np.float32]:
             each = evidence(odd if kind == 0 else smoothed(odd, SMOOTHING), at, members, SCALES)
             found[part, ..., kind] = np.logaddexp(found[part, ..., kind], each - np.log((kinds == kind).sum()))
     listed = ~of_free_power(terms, members)
-    found[..., SCALES[:, -1] < SCATTERED, 1:] = -np.inf
+    found[..., ~offered.with_odd, 1:] = -np.inf
     found[:, listed] = found[:, listed][:, :, LISTED]
     return found.reshape(len(times), len(members), -1).astype(np.float32)
 
@@ -156,11 +159,13 @@ def learn(found: dict[str, tuple[Array, Array, Array]], without: Collection[str]
     weights = np.array([sum(map(float, each)) for each in itertools.product(*parts[:-1])])
     often, known = np.exp(weights) > LIGHTEST, np.exp(means) > RAREST
     means = np.where(known, means - logsumexp(means[known]), -np.inf)
+    seen, unseen = weights[often] - logsumexp(weights[often]), 1 / (len(whole) + 2)
+    wildest = np.full(len(WILDEST), np.log(unseen / len(WILDEST)))
     return replace(
         first,
         means=means,
-        covariances=weights[often] - logsumexp(weights[often]),
-        scales=SCALES[often],
+        covariances=np.concatenate([seen + np.log1p(-unseen), wildest]),
+        scales=np.concatenate([SCALES[often], WILDEST]),
         kinds=parts[-1],
     )
 
@@ -231,7 +236,7 @@ def ahead(tasks: Sequence[Task], prevalence: Prevalence, domains: Domains | None
     found: dict[int, Ahead] = {}
     for where, batch in batches(tasks):
         points, times, targets = batch[0].points, stack(batch), batch[0].targets
-        process = fit_process(points, locate(times, points=points), np.arange(len(batch)), prevalence, domains)
+        process = fit_process(points, locate(times, points=points), np.arange(len(batch)), domains, prevalence)
         parts, near = process.with_nearest(targets)
         distance, scatter = process.ahead(targets), process.scattered()
         for row, place in enumerate(where):

@@ -26,7 +26,7 @@ import numpy as np
 
 from ranksight.core import special
 from ranksight.core.arrays import Array, Index, Mask
-from ranksight.core.mpi import RANK_COUNTS, communicates
+from ranksight.core.mpi import RANK_COUNTS
 from ranksight.core.records import dataclass
 from ranksight.model import priors
 from ranksight.model.fitting.fitted import Fitted
@@ -78,11 +78,10 @@ class Begun:
         for at in range(len(series.parameters)):
             for below, beyond in ((zero, some), (some, zero)):
                 begun._divide(at, below, beyond, known, beyond is zero)
-        sent = np.array([communicates(kernel) for kernel in series.kernels], dtype=bool)
         for at, name in enumerate(series.parameters):
             if name == RANKS or name in RANK_COUNTS:
                 one = series.points[:, at] == 1
-                begun._divide(at, some & one, some & ~one, known & sent, False)
+                begun._divide(at, some & one, some & ~one, known & series.of_messages, False)
         return begun
 
     def of_counts(self, fitted: Fitted, fit: Callable[[Index, Location], Fitted]) -> tuple[Begun, Fitted]:

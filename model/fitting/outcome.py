@@ -13,7 +13,6 @@ import numpy as np
 
 from ranksight.core.arrays import Array, Index, Mask
 from ranksight.core.experiment import WHOLE
-from ranksight.core.mpi import communicates
 from ranksight.core.records import dataclass
 from ranksight.model.fitting.changes import FEWEST, LOOKED_FOR, changepoints, node_break, node_place, trained_range
 from ranksight.model.fitting.fitted import Fitted
@@ -148,7 +147,7 @@ def fitted_by_process(series: Series, label: str, location: Location, domains: D
     """
     x = series.points[:, 0]
     domains = domains if series.parameters == ("ranks",) else NOT_DESCRIBED
-    messages = np.array([communicates(kernel) for kernel in series.kernels], dtype=bool)
+    messages = series.of_messages
     node = bool(messages.any()) and node_place(np.sort(x), domains or None) > 0
     if series.points.shape[1] > 1 or not (len(x) >= LOOKED_FOR or node):
         return _fitted(series, label, location, domains)

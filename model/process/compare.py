@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import fields, replace
+from dataclasses import fields
 
 import numpy as np
 
 from ranksight.core import special
 from ranksight.core.arrays import Array, Index, Mask
 from ranksight.core.records import dataclass
-from ranksight.model.process.prevalence import SCATTERED, Prevalence
+from ranksight.model.process.prevalence import Prevalence
 from ranksight.model.process.solve import Data, Solved, columns, evidence, refined, smoothed
 
 MEANS = 24
@@ -72,11 +72,11 @@ def compared(data: Data, at: Array, members: Index, prevalence: Prevalence) -> H
     kind, place, odds = prevalence.odd(data.u)
     best = _largest(total, MEANS)
     usual = under_all(data, at, members[best], odds[0] + prevalence.joint[best], prevalence, best)
-    # A run is slowed where runs scatter: elsewhere a curve of another form would be taken for it.
-    scatter = coarse.scales[:, -1] >= SCATTERED
+    scatter = coarse.with_odd
     if len(kind) == 1 or not scatter.any():
         return usual
-    some = np.concatenate([_largest(total, ODD), _largest(scores[..., coarse.scales[:, -1].argmax()], ODD)], axis=1)
+    most = np.where(scatter, coarse.scales[:, -1], 0.0).argmax()
+    some = np.concatenate([_largest(total, ODD), _largest(scores[..., most], ODD)], axis=1)
     some.sort(axis=1)
     repeated = np.concatenate([np.zeros((count, 1), dtype=bool), some[:, 1:] == some[:, :-1]], axis=1)
     first = _first(~repeated)
@@ -150,4 +150,4 @@ def at_best(data: Data, at: Array, members: Index, hypotheses: Hypotheses) -> Da
     """
     best = solved_best(data, at, members, hypotheses)[0].data.centre
     moved = data.apart[:, None] & ~data.absent
-    return replace(data, centre=np.where(moved, best, data.centre))
+    return data.about(np.where(moved, best, data.centre))

@@ -48,13 +48,15 @@ def fit_process(
     location: Location,
     rows: Index,
     domains: Domains | None = None,
+    prevalence: Prevalence | None = None,
 ) -> Process:
     """The process of located series, all of whose values are positive, over coordinates with values `points` (n, d).
 
     `rows` (s,): which of the fitted series they are. `domains`: memory domains that ranks, the one coordinate, share.
-    Series of one experiment do not update the prevalence: they are too similar to count as many.
+    `prevalence`: a table in place of the one that is shipped. Series of one experiment do not update it: they are too
+    similar to count as many.
     """
-    prevalence, data = learned(), data_of(points, location)
+    prevalence, data = prevalence or learned(), data_of(points, location)
     batches = np.array_split(np.arange(len(rows)), max(1, -(-len(rows) // BATCH)))
     if points.shape[1] == 1:
         table, members, at = prevalence.over(points[:, 0], domains)

@@ -38,8 +38,8 @@ COARSE = np.array(
 """Covariances that stand for all where means and odd runs are compared, in the order of their parts."""
 NEAR = 0.01
 """Standard deviations below this are near to each other, whatever their ratio."""
-SCATTERED = 0.03
-"""Scatter between jobs from which on a run may be odd."""
+SCATTERED, WILD = 0.03, 1.0
+"""Scatter between jobs from which on a run may be odd, and from which on none is odd among the others."""
 FEWEST = 3
 """Values below which none can be."""
 WORK = ("held", "divided")
@@ -183,6 +183,12 @@ class Prevalence:
         free = self.scales[:, POWER] > 0
         listed = self.covariances - special.logsumexp(self.covariances[~free])
         return np.where(single[..., None], self.covariances, np.where(free, -np.inf, listed))
+
+    @property
+    def with_odd(self) -> Mask:
+        """Under which covariances (g,) one run may be odd. Where runs do not scatter a curve of another form would be
+        taken for it, and where they differ by factors any of them would."""
+        return np.asarray((self.scales[:, -1] >= SCATTERED) & (self.scales[:, -1] < WILD))
 
     @property
     def occurring(self) -> Index:

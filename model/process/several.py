@@ -21,7 +21,7 @@ import numpy as np
 from ranksight.core import special
 from ranksight.core.arrays import Array, Index, Mask
 from ranksight.model.process.compare import SMOOTHING, USUAL, Hypotheses, Odd, at_best, solved_best, under_all
-from ranksight.model.process.prevalence import SCATTERED, Prevalence
+from ranksight.model.process.prevalence import Prevalence
 from ranksight.model.process.products import Products, products
 from ranksight.model.process.solve import SHIFT, SPREAD, Data, Equations, columns, inverse, occurring, smoothed
 
@@ -80,8 +80,7 @@ def _compared(
     members, prior = grown(data, at, several, prevalence)
     prior = prior[..., None] + prevalence.under(several.of_free_power(members)) + odds
     if odd is not USUAL:
-        # A run is slowed where runs scatter: elsewhere a curve of another form would be taken for it.
-        prior = np.where(prevalence.scales[:, -1] < SCATTERED, -np.inf, prior)
+        prior = np.where(prevalence.with_odd, prior, -np.inf)
     mean = np.broadcast_to(first + np.arange(members.shape[1]), members.shape[:2])
     return members, under_all(data, at, members, prior, prevalence, mean, odd)
 

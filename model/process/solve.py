@@ -52,6 +52,10 @@ def efolds(points: Array, runs: Array) -> Array:
 APART = 0.05
 """Difference of ln y up to which a mean is linear: what is left is its square over two."""
 
+REACH = 1.0
+"""Difference of ln y up to which a function that a model is made linear at says anything of the value: below 1 - REACH
+what is linear is negative, and what is not is not."""
+
 
 @dataclass(frozen=True)
 class Data:
@@ -86,6 +90,12 @@ class Data:
         """The series of several parts over the same coordinates, one after the other."""
         names = ("logs", "noise", "centre")
         return cls(parts[0].u, *(np.concatenate([getattr(part, name) for part in parts]) for name in names))
+
+    def about(self, centre: Array) -> Data:
+        """The same made linear at functions with logarithms `centre` (s, n), or as near to them as :data:`REACH` of the
+        values allows."""
+        near = np.clip(centre, self.logs - REACH, self.logs + REACH)
+        return replace(self, centre=np.where(self.absent, centre, near))
 
     def odd(self, kind: Index, place: Index) -> Data:
         """The same where the value at `place` (s,) is that of a run of `kind` (s,) of :data:`KINDS`."""
@@ -313,7 +323,7 @@ def smoothed(data: Data, covariances: Array) -> Data:
     weight /= weight.sum(axis=1, keepdims=True)
     scatter = np.where(data.absent, 0.0, data.noise)[:, None, :] + covariances[None, :, -1:] ** 2 + ROUNDING
     centre = logs - np.einsum("sg,sgn->sn", weight, scatter * pull)
-    return replace(data, centre=np.where(present, centre, level))
+    return data.about(np.where(present, centre, level))
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,13 @@ from ranksight.core.arrays import Array, Index, Mask
 from ranksight.core.errors import InputError, nearest
 from ranksight.core.experiment import Experiment, Run
 from ranksight.core.metrics import Reduction, metric
+from ranksight.core.mpi import communicates
 from ranksight.core.records import dataclass
 from ranksight.model.series.computation import THREADS
 from ranksight.model.series.reduction import SENT, added, by_thread, median, reduced, reduction_of, traced
 from ranksight.model.series.sampling import with_sampling
+
+IN_MPI = "mpi_time"
 
 
 class Keyed:
@@ -33,6 +36,11 @@ class Keyed:
     def rows(self) -> Mapping[tuple[str, str], int]:
         """Index of each series by kernel and metric."""
         return {key: row for row, key in enumerate(self.keys)}
+
+    @cached_property
+    def of_messages(self) -> Mask:
+        """Which series are of functions of MPI, or of the part of a kernel's time that is spent in them."""
+        return np.array([communicates(kernel) or name == IN_MPI for kernel, name in self.keys], dtype=bool)
 
     def indices(self, keys: Sequence[tuple[str, str]]) -> Index:
         """Indices of series by kernel and metric."""

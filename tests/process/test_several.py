@@ -20,6 +20,7 @@ from ranksight.model.process.several import grown
 from ranksight.model.process.solve import Data, evidence, smoothed
 from ranksight.model.search.terms import values
 from ranksight.model.series.reducing import Series
+from ranksight.model.uncertainty.forecast import OK
 
 GRID = np.array([(p, n) for p in (2.0, 4.0, 8.0, 16.0) for n in (32.0, 48.0, 64.0, 96.0)])
 FAR = np.array([(64.0, 96.0), (16.0, 384.0), (64.0, 384.0)])
@@ -158,3 +159,25 @@ def test_two_sizes_leave_open_how_a_law_bends_between_and_beyond_them(law: Calla
     width = (answer.upper / answer.lower)[0]
     # Where it was measured, and on further ranks there, nothing is left open.
     assert width[[0, 3]].max() < width[1] < width[2] < width[4]
+
+
+ONE_RANK = np.array([(p, n) for p in (1.0, 2.0, 4.0, 8.0) for n in (1e5, 2e5, 4e5)])
+
+
+@pytest.mark.parametrize("scatter", [0.01, 0.2])
+def test_times_that_one_rank_has_next_to_nothing_of_are_met_where_they_were_measured(scatter: float) -> None:
+    ranks, size = ONE_RANK.T
+    truth = np.where(ranks == 1, 1e-4, 0.02 * np.log2(ranks) + 1e-6 * size * ranks)
+    times = truth * np.exp(scatter * np.random.default_rng(1).normal(size=len(truth)))
+    answer = _fit(times[None, :, None], ONE_RANK).predict(ONE_RANK)
+    np.testing.assert_allclose(answer.value[0], truth, rtol=0.1 + 3 * scatter)
+    assert ((answer.lower[0] < truth) & (truth < answer.upper[0])).mean() > 0.8
+
+
+@pytest.mark.parametrize("scatter", [1.0, 2.0])
+def test_what_scatters_by_factors_is_not_known_to_less(scatter: float) -> None:
+    times = np.exp(scatter * np.random.default_rng(0).normal(size=(8, len(ONE_RANK), 1)))
+    answer = _fit(times, ONE_RANK).predict(ONE_RANK)
+    assert (answer.status != OK).mean() > 0.9
+    inside = (answer.lower < times[..., 0]) & (times[..., 0] < answer.upper)
+    assert 0.8 < inside.mean() < 1.0
