@@ -51,9 +51,12 @@ TITLE = "Prevalence of means and covariances"
 PARTS = ((0.0, 0.05), (0.0, 0.05, 0.15, 0.4), (0.0, 0.05), (0.0, 0.003, 0.01, 0.03, 0.1, 0.3))
 """Local departure, change of slope, exponent and scatter between jobs that are offered."""
 SCALES = np.array(list(itertools.product(*PARTS)))
-WILDEST = np.array([(0.0, 0.0, 0.0, 1.0), (0.0, 0.0, 0.0, 3.0)])
-"""Scatter by factors, which no published curve shows and users' do: together as likely as one more curve that was not
-seen (Laplace's rule of succession)."""
+WILDEST = np.array(
+    [(0.0, 0.0, 0.0, jobs) for jobs in (1.0, 3.0)]
+    + [(local, 0.0, 0.0, jobs) for local in (1.0, 3.0) for jobs in (0.03, 0.1, 0.3)]
+)
+"""Scatter and steps by factors, which no published curve shows and users' do: together as likely as one more curve that
+was not seen (Laplace's rule of succession)."""
 LISTED = np.array(
     [np.flatnonzero((np.where(np.arange(4) == POWER, 0.0, row) == SCALES).all(axis=1))[0] for row in SCALES]
 )

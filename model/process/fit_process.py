@@ -24,6 +24,9 @@ REFINED, KEPT, LIGHTEST = 64, 24, 1e-3
 BATCH = 16
 """Series worked on at once: as many as stay in a processor's cache."""
 
+ROUNDS = 8
+"""Times that a hypothesis is solved again, twice each, which has not settled at its own function."""
+
 Kept = tuple[Index, Array, Index, Index, Array, Array]
 """What is kept of series: members, scales, kinds and places of odd runs, weights and coefficients."""
 
@@ -114,6 +117,20 @@ def _padded(array: NDArray[Any], width: int) -> NDArray[Any]:
     return np.concatenate([array, np.repeat(array[:, -1:] * (array.ndim > 2), extra, axis=1)], axis=1)
 
 
+def _settled(flat: Data, share: Array, scales: Array) -> tuple[Array, Array]:
+    """Evidence (f,) and coefficients (f, q) of hypotheses solved about their own functions, as often as it takes."""
+    solved = refined(flat, share, scales)
+    evidence, coefficients = solved.evidence, solved.coefficients
+    rows = np.flatnonzero(~solved.settled & np.isfinite(evidence))
+    for _ in range(ROUNDS):
+        if not len(rows):
+            break
+        solved = refined(flat.part(rows), share[rows], scales[rows], coefficients[rows])
+        evidence[rows], coefficients[rows] = solved.evidence, solved.coefficients
+        rows = rows[~solved.settled & np.isfinite(solved.evidence)]
+    return evidence, coefficients
+
+
 def _kept(data: Data, at: Array, members: Index, every: Hypotheses) -> Kept:
     """Of terms `at` (t, n) or (s, t, n): members (s, c, q), scales (s, c, 4), kinds and places of odd runs, weights,
     each (s, c), and coefficients (s, c, q) of the heaviest hypotheses; `members` (h, q) of all means, or (s, h, q) of
@@ -126,15 +143,15 @@ def _kept(data: Data, at: Array, members: Index, every: Hypotheses) -> Kept:
     terms = used.reshape(-1, used.shape[-1])
     chosen_at = at[np.maximum(terms, 0)] if at.ndim == 2 else at[series[:, None], np.maximum(terms, 0)]
     share, _ = columns(np.where(terms[..., None] < 0, 0.0, chosen_at), flat)
-    solved = refined(flat, share, some.scales.reshape(len(terms), -1))
-    log_weight = solved.evidence.reshape(shape) + some.prior
+    evidence, coefficients = _settled(flat, share, some.scales.reshape(len(terms), -1))
+    log_weight = evidence.reshape(shape) + some.prior
     log_weight = np.where(np.isfinite(some.score) & np.isfinite(log_weight), log_weight, -np.inf)
     weight = np.exp(log_weight - special.logsumexp(log_weight, axis=1, keepdims=True))
     best = np.argsort(-weight, axis=1)[:, :KEPT]
     weight = np.take_along_axis(weight, best, axis=1)
     weight = np.where(weight >= np.minimum(LIGHTEST, weight[:, :1]), weight, 0.0)
     best, weight = (each[:, : max(1, int((weight > 0).sum(axis=1).max()))] for each in (best, weight))
-    coefficients = solved.coefficients.reshape(*shape, -1)
+    coefficients = coefficients.reshape(*shape, -1)
     heaviest = some.take(best)
     return (
         np.take_along_axis(used, best[..., None], axis=1),

@@ -337,6 +337,12 @@ class Solved:
     columns: Array  # (f, q, n): there
     inverted: Array  # (f, n, n): inverse of the covariance of its values
 
+    @property
+    def settled(self) -> Mask:
+        """Which (f,) have the function that their model was made linear at."""
+        ratio = np.einsum("fq,fqn->fn", self.coefficients, self.columns)
+        return np.asarray(((np.abs(ratio - 1) <= APART) | self.data.absent).all(axis=1))
+
 
 def refined(data: Data, share: Array, scales: Array, coefficients: Array | None = None, rounds: int = 2) -> Solved:
     """Solve one hypothesis a row by `rounds` of Gauss and Newton about its own function, from `coefficients` (f, q) or
