@@ -12,8 +12,8 @@ part of the values, summed over means and covariances by their prevalence, a cha
     E(values below) E(values from there on) c / (E(all values) n),    c = exp(:data:`priors.ANOTHER_REGIME`),
 
 n places being equally likely (product partitions: Barry and Hartigan 1993, *Journal of the American Statistical
-Association* 88, 309). Of messages the place is known where it is known how many ranks fill a node: there c / n is the
-odds of :data:`priors.NODE_REGIMES`.
+Association* 88, 309). Two places are known. Behind one rank, which has nobody to wait for or to send to, the odds are
+c; where messages leave a node, as it is known how many ranks fill it, those of :data:`priors.NODE_REGIMES`.
 """
 
 from __future__ import annotations
@@ -235,13 +235,16 @@ def changepoints(x: Array, data: Data, prevalence: Prevalence, messages: Mask, d
     count = len(x)
     breaks = np.full(len(data.logs), np.nan)
     places = list(range(EACH_SIDE, count - EACH_SIDE + 1)) if count >= LOOKED_FOR else []
+    alone = x[0] == 1 and count > EACH_SIDE
     node = node_place(x, domains) if messages.any() else 0
-    if not places and not node:
+    if not places and not node and not alone:
         return breaks
     total = _evidence(x, data, prevalence, domains)
     whole = total(slice(None))
     between = {place: np.sqrt(x[place] * x[place - 1]) for place in places}
     odds = {place: np.full(len(breaks), priors.ANOTHER_REGIME - np.log(len(places))) for place in places}
+    if alone:
+        between[1], odds[1] = np.sqrt(x[1]), np.full(len(breaks), priors.ANOTHER_REGIME)
     if node:
         assert domains is not None
         between[node] = node_break(domains)

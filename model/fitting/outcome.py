@@ -14,7 +14,7 @@ import numpy as np
 from ranksight.core.arrays import Array, Index, Mask
 from ranksight.core.experiment import WHOLE
 from ranksight.core.records import dataclass
-from ranksight.model.fitting.changes import FEWEST, LOOKED_FOR, changepoints, node_break, node_place, trained_range
+from ranksight.model.fitting.changes import FEWEST, changepoints, node_break, trained_range
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.fitting.joining import stacked
 from ranksight.model.fitting.printed import Below
@@ -147,14 +147,11 @@ def fitted_by_process(series: Series, label: str, location: Location, domains: D
     """
     x = series.points[:, 0]
     domains = domains if series.parameters == ("ranks",) else NOT_DESCRIBED
-    messages = series.of_messages
-    node = bool(messages.any()) and node_place(np.sort(x), domains or None) > 0
-    if series.points.shape[1] > 1 or not (len(x) >= LOOKED_FOR or node):
+    if series.points.shape[1] > 1:
         return _fitted(series, label, location, domains)
     order = np.argsort(x)
-    breaks = changepoints(
-        x[order], unsmoothed(series.points, location).ordered(order), learned(), messages, domains or None
-    )
+    data, messages = unsmoothed(series.points, location).ordered(order), series.of_messages
+    breaks = changepoints(x[order], data, learned(), messages, domains or None)
     rows = np.flatnonzero(~np.isnan(breaks))
     if not len(rows):
         return _fitted(series, label, location, domains)

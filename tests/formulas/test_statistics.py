@@ -116,7 +116,7 @@ def test_a_programs_time_has_the_noise_that_its_kernels_share() -> None:
     noise = np.exp(0.05 * np.array([1.0, -1.0, 0.7, -0.4, 0.9]))
     values = np.stack([(8 / RANKS + 1) * noise, (6 / RANKS + 2) * noise])[..., None]
     model = model_of(Series(("ranks",), RANKS[:, None], values, ("a", "b"), ("time", "time")), "made")
-    assert model.correlation["time"] > 0.9
+    assert model.correlation["time"] > 0.85
     point = np.array([[32.0]])
     widths = {}
     for rho in (0.0, 1.0):

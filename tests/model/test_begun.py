@@ -99,6 +99,22 @@ def test_a_kernel_that_was_not_measured_on_one_rank_hides_no_change_of_others():
     assert both.predict(far).value[0] == pytest.approx(alone.predict(far).value[0], rel=0.01)
 
 
+@pytest.mark.parametrize("law", [lambda p: 0.1 / p + 0.01, lambda p: 0.02 * p ** (1 / 3), lambda p: 0.02 + 0 * p])
+def test_what_one_rank_has_next_to_nothing_of_follows_from_the_others(law):
+    ranks = np.array([1.0, 2, 4, 8, 16])
+    exact = np.where(ranks > 1, law(ranks), 1e-6)
+    fitted = _fit(ranks[:, None], exact, ("ranks",))
+    answer = fitted.predict(np.array([[1.0], [2.0], [64.0]]))
+    np.testing.assert_allclose(answer.value[0], [1e-6, law(2.0), law(64.0)], rtol=0.2)
+    assert (answer.status[0] == forecast.OK).all()
+
+
+@pytest.mark.parametrize("metric", ["mpi_time", "time"])
+def test_time_in_mpi_is_a_time_of_messages(metric: str):
+    made = Series(("ranks",), RANKS[:, None], np.ones((2, 7, 1)), ("main", "MPI_Send"), (metric, "time"))
+    assert made.of_messages.tolist() == [metric == "mpi_time", True]
+
+
 @pytest.mark.parametrize("kinds", [("messages", False), ("time", True)])
 def test_other_zeros_are_no_boundary(kinds: tuple[str, bool]):
     """Counts have laws of their own, and a zero may be a time that no sample fell on."""
