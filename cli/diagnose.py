@@ -34,8 +34,6 @@ def run(args: argparse.Namespace) -> int:
     model = _placing.placed(Model.load(args.model), args)
     asked = _asked(model, args.asked)
     points = model.combinations(asked)
-    if not set(args.asked) - {"ranks"}:
-        points = model.along_ties(points)
     if args.network:
         return _network(model, points, args)
     if args.places is not None:
@@ -108,7 +106,7 @@ def _asked(model: Model, asked: dict[str, list[float]]) -> dict[str, list[float]
     if model.coordinates and not set(asked) & set(model.coordinates.formulas):
         names, seen = model.coordinates.given, model.coordinates.seen
     most = dict(zip(names, seen.max(axis=0).tolist(), strict=True))
-    given: dict[str, list[float]] = {name: [value] for name, value in most.items()}
+    given: dict[str, list[float]] = {name: [value] for name, value in most.items() if name not in model.followers}
     if "ranks" in most:
         given["ranks"] = [most["ranks"], BEYOND * most["ranks"]]
     return given | asked

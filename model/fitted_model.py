@@ -8,6 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ranksight.comm.costs.selection import stated
 from ranksight.core.arrays import Array
 from ranksight.core.errors import InputError
@@ -15,7 +17,7 @@ from ranksight.core.html import drawn
 from ranksight.core.log import log
 from ranksight.core.records import dataclass
 from ranksight.core.units import counted
-from ranksight.model.fitting.abstaining import along_ties
+from ranksight.model.fitting.abstaining import along_ties, follower
 from ranksight.model.function_table import function_table, html
 from ranksight.model.modelfile import read, understanding, write
 from ranksight.model.notes import notes
@@ -141,8 +143,8 @@ class Model(Learned):
         kernels, metrics : str or sequence of str, optional
             All when not given; the whole program is predicted in any case.
         **values : float or sequence of float
-            A value or several for every parameter of the model; one that took a single value in the measurements may
-            be left out.
+            A value or several for every parameter of the model; one that took a single value in the measurements, or
+            followed others in all of them, may be left out.
 
         Examples
         --------
@@ -174,12 +176,21 @@ class Model(Learned):
     def combinations(self, values: Mapping[str, float | Sequence[float]]) -> Array:
         """All combinations of the parameters' values, (k, m); see :func:`ranksight.model.questions.combinations`.
 
-        Where parameters are computed from those of the runs, values of either are taken.
+        Where parameters are computed from those of the runs, values of either are taken. One that followed others in
+        all runs, as a size follows the ranks in weak scaling, follows them where it is not given.
         """
         of_runs = self.coordinates.of_runs(values)
-        if of_runs is None:
-            return combinations(self.parameters, self.training, values)
-        return self.coordinates.points(of_runs)
+        if of_runs is not None:
+            return self.coordinates.points(of_runs)
+        followers = {name: tie for name, tie in self.followers.items() if name not in values}
+        points = combinations(self.parameters, self.training, {**dict.fromkeys(followers, 1.0), **values})
+        return along_ties(points, self.parameters, np.array(list(followers.values())))
+
+    @property
+    def followers(self) -> dict[str, Array]:
+        """The parameters that varied with others only, with the tie (1 + m,) of each to these."""
+        ties = self.fitted.ties
+        return {self.parameters[follower(tie, self.parameters)]: tie for tie in ties}
 
     def of_runs(self, values: Mapping[str, float | Sequence[float]]) -> Array | None:
         """The same in the parameters of the runs; None where these are the model's, or computed ones are asked for."""

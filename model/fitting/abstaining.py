@@ -59,16 +59,18 @@ def independent(points: Array, parameters: tuple[str, ...]) -> tuple[list[int], 
     return sorted(varied), np.array(ties).reshape(-1, 1 + points.shape[1])
 
 
-def along_ties(points: Array, parameters: tuple[str, ...], ties: Array) -> Array:
-    """The points (k, m) with every tied parameter where its tie has it, rounded where it is a whole number nearly.
+def follower(tie: Array, parameters: tuple[str, ...]) -> int:
+    """Column of the parameter that follows the others of its tie (1 + m,): the last that is not ``ranks``."""
+    return int([at for at in np.flatnonzero(tie[1:]) if parameters[at] != "ranks"][-1])
 
-    The parameter that follows the others is the last of its tie that is not ``ranks``.
-    """
+
+def along_ties(points: Array, parameters: tuple[str, ...], ties: Array) -> Array:
+    """The points (k, m) with every parameter that follows others (:func:`follower`) where its tie has it, rounded where
+    it is a whole number nearly."""
     moved = np.array(points, dtype=np.float64)
     for tie in ties:
-        used = np.flatnonzero(tie[1:])
-        last = [at for at in used if parameters[at] != "ranks"][-1]
-        others = [at for at in used if at != last]
+        last = follower(tie, parameters)
+        others = [at for at in np.flatnonzero(tie[1:]) if at != last]
         value = np.exp((tie[0] - np.log(moved[:, others]) @ tie[1:][others]) / tie[1 + last])
         moved[:, last] = np.where(value >= WHOLE, np.round(value), value)
     return moved

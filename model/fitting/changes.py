@@ -155,7 +155,7 @@ class Begun:
             of_one = fit(lone, replace(part, repeats=np.where(self.aside[lone], part.repeats, 0.0)))
             if self.points.shape[1] == 1:
                 values = np.where(self.aside[lone], part.values, 0.0).max(axis=1)
-                of_one = _constant(of_one, np.arange(len(lone)), values)
+                of_one = constant(of_one, np.arange(len(lone)), values)
             below.append((lone, replace(of_one, status=np.full(len(lone), forecast.OK))))
         if len(ends):
             rest = np.flatnonzero(~self.ends)
@@ -183,7 +183,7 @@ class Begun:
         """Functions of series which are nothing."""
         b = len(rows)
         return replace(
-            _constant(fitted, rows, np.zeros(b)),
+            constant(fitted, rows, np.zeros(b)),
             positive=np.zeros(b, dtype=bool),
             drift=np.zeros((b, len(fitted.parameters), 2)),
             processes=(),
@@ -201,7 +201,7 @@ def _meets(fitted: Fitted, most: Index) -> Mask:
     return np.asarray(exact & (_size(fitted) <= most))
 
 
-def _constant(fitted: Fitted, rows: Index, values: Array) -> Fitted:
+def constant(fitted: Fitted, rows: Index, values: Array) -> Fitted:
     """Functions of series that are printed as constants, with none below a change."""
     b, one = len(rows), np.ones(len(rows))
     return replace(
@@ -244,7 +244,7 @@ def changepoints(x: Array, data: Data, prevalence: Prevalence, messages: Mask, d
     between = {place: np.sqrt(x[place] * x[place - 1]) for place in places}
     odds = {place: np.full(len(breaks), priors.ANOTHER_REGIME - np.log(len(places))) for place in places}
     if alone:
-        between[1], odds[1] = np.sqrt(x[1]), np.full(len(breaks), priors.ANOTHER_REGIME)
+        between[1], odds[1] = float(np.nextafter(1.0, np.inf)), np.full(len(breaks), priors.ANOTHER_REGIME)
     if node:
         assert domains is not None
         between[node] = node_break(domains)

@@ -14,7 +14,7 @@ import numpy as np
 from ranksight.core.arrays import Array, Index, Mask
 from ranksight.core.experiment import WHOLE
 from ranksight.core.records import dataclass
-from ranksight.model.fitting.changes import FEWEST, changepoints, node_break, trained_range
+from ranksight.model.fitting.changes import FEWEST, changepoints, constant, node_break, trained_range
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.fitting.joining import stacked
 from ranksight.model.fitting.printed import Below
@@ -157,17 +157,31 @@ def fitted_by_process(series: Series, label: str, location: Location, domains: D
         return _fitted(series, label, location, domains)
     left = x[None] < breaks[:, None]
     above = _fitted(series, label, replace(location, repeats=np.where(left, 0.0, location.repeats)), domains)
-    part = location.part(rows)
-    # Too few values have no function: all have one, which meets them.
-    enough = left[rows].sum(axis=1, keepdims=True) >= FEWEST
-    repeats = np.where(left[rows] | ~enough, part.repeats, 0.0)
-    below = _fitted(series.select(rows), label, replace(part, repeats=repeats), domains)
-    above.trained[rows, :, 0] = below.trained[:, :, 0]
-    above.count[rows] = (part.repeats > 0).sum(axis=1)
-    ends = np.where(left[rows], x, -np.inf).max(axis=1), np.where(left[rows], np.inf, x).min(axis=1)
-    known = messages[rows] & (breaks[rows] == node_break(domains))
-    between = np.where(known[:, None], breaks[rows, None], np.stack(ends, axis=1))
-    return replace(above, below=(Below(rows, np.zeros(len(rows), dtype=np.intp), breaks[rows], between, below),))
+    above.trained[rows] = trained_range(series.points, location.repeats > 0)[rows]
+    above.count[rows] = (location.repeats > 0).sum(axis=1)[rows]
+    alone = left.sum(axis=1) == 1
+    groups = filter(len, (rows[alone[rows]], rows[~alone[rows]]))
+    return replace(above, below=tuple(_below(series, label, location, domains, breaks, some) for some in groups))
+
+
+def _below(
+    series: Series, label: str, location: Location, domains: Domains, breaks: Array, rows: Index
+) -> Below[Fitted]:
+    """The functions of some series below where they change, at `breaks` (s,), of one value or all of more."""
+    x, at, part = series.points[:, 0], breaks[rows], location.part(rows)
+    left = x[None] < at[:, None]
+    number = left.sum(axis=1)
+    # Too few values have no function, as all have one that meets them; one value is what it is.
+    few = (number > 1) & (number < FEWEST)
+    kept = replace(part, repeats=np.where(left | few[:, None], part.repeats, 0.0))
+    fitted = _fitted(series.select(rows), label, kept, domains)
+    if number.max() == 1:
+        fitted = constant(fitted, np.arange(len(rows)), np.where(left, part.values, 0.0).max(axis=1))
+        fitted = replace(fitted, status=np.full(len(rows), forecast.OK))
+    ends = np.where(left, x, -np.inf).max(axis=1), np.where(left, np.inf, x).min(axis=1)
+    known = series.of_messages[rows] & (at == node_break(domains))
+    between = np.where(known[:, None], at[:, None], np.stack(ends, axis=1))
+    return Below(rows, np.zeros(len(rows), dtype=np.intp), at, between, fitted)
 
 
 def _fitted(series: Series, label: str, location: Location, domains: Domains) -> Fitted:

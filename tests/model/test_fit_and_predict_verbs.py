@@ -80,6 +80,23 @@ def test_nothing_predicted_is_exit_code_four(folder: Path, capsys: pytest.Captur
     assert all(answer["status"] == "insufficient" and answer["reason"] for answer in content["predictions"])
 
 
+def test_a_size_that_followed_the_ranks_follows_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [f"{ranks},{1000 * ranks},{2 + 0.1 * ranks}" for ranks in (1, 2, 4, 8, 16)]
+    (tmp_path / "weak.csv").write_text("\n".join(["ranks,cells,time", *rows]) + "\n")
+    experiment, model = str(tmp_path / "weak.exp"), str(tmp_path / "weak.json")
+    assert main(["import", str(tmp_path / "weak.csv"), "-o", experiment]) == 0
+    assert main(["fit", experiment, "-o", model]) == 0
+    capsys.readouterr()
+    left_out, given = ("--ranks=32",), ("--ranks=32", "--cells=32000")
+    for verb in ("predict", "diagnose"):
+        short, long = (_json(capsys, verb, model, *asked, "--format", "json") for asked in (left_out, given))
+        assert short == long
+    assert main(["plan", model, *left_out]) == 0
+    assert "cells 32000" in capsys.readouterr().out
+    assert main(["predict", model, "--cells=32000"]) == 2
+    assert "no value is given for the parameter ranks" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
