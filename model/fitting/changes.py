@@ -235,15 +235,15 @@ def changepoints(x: Array, data: Data, prevalence: Prevalence, messages: Mask, d
     count = len(x)
     breaks = np.full(len(data.logs), np.nan)
     places = list(range(EACH_SIDE, count - EACH_SIDE + 1)) if count >= LOOKED_FOR else []
-    alone = x[0] == 1 and count > EACH_SIDE
+    from_one = x[0] == 1 and count > EACH_SIDE
     node = node_place(x, domains) if messages.any() else 0
-    if not places and not node and not alone:
+    if not places and not node and not from_one:
         return breaks
     total = _evidence(x, data, prevalence, domains)
     whole = total(slice(None))
     between = {place: np.sqrt(x[place] * x[place - 1]) for place in places}
     odds = {place: np.full(len(breaks), priors.ANOTHER_REGIME - np.log(len(places))) for place in places}
-    if alone:
+    if from_one:
         between[1], odds[1] = float(np.nextafter(1.0, np.inf)), np.full(len(breaks), priors.ANOTHER_REGIME)
     if node:
         assert domains is not None

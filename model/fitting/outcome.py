@@ -159,8 +159,8 @@ def fitted_by_process(series: Series, label: str, location: Location, domains: D
     above = _fitted(series, label, replace(location, repeats=np.where(left, 0.0, location.repeats)), domains)
     above.trained[rows] = trained_range(series.points, location.repeats > 0)[rows]
     above.count[rows] = (location.repeats > 0).sum(axis=1)[rows]
-    alone = left.sum(axis=1) == 1
-    groups = filter(len, (rows[alone[rows]], rows[~alone[rows]]))
+    single = (left.sum(axis=1) == 1)[rows]
+    groups = filter(len, (rows[single], rows[~single]))
     return replace(above, below=tuple(_below(series, label, location, domains, breaks, some) for some in groups))
 
 
@@ -173,8 +173,8 @@ def _below(
     number = left.sum(axis=1)
     # Too few values have no function, as all have one that meets them; one value is what it is.
     few = (number > 1) & (number < FEWEST)
-    kept = replace(part, repeats=np.where(left | few[:, None], part.repeats, 0.0))
-    fitted = _fitted(series.select(rows), label, kept, domains)
+    used = replace(part, repeats=np.where(left | few[:, None], part.repeats, 0.0))
+    fitted = _fitted(series.select(rows), label, used, domains)
     if number.max() == 1:
         fitted = constant(fitted, np.arange(len(rows)), np.where(left, part.values, 0.0).max(axis=1))
         fitted = replace(fitted, status=np.full(len(rows), forecast.OK))
