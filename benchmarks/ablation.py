@@ -31,7 +31,7 @@ from benchmarks.table import markdown
 from benchmarks.tasks import Task, make
 from ranksight.core.metrics import metric as described
 from ranksight.model.process.covariance import PARTS, Turn
-from ranksight.model.process.prevalence import Prevalence, learned
+from ranksight.model.process.prevalence import WILD, Prevalence, learned
 from ranksight.model.search import composite, crosswise
 from ranksight.model.search.terms import LEVELLING
 from ranksight.model.spaces import default
@@ -83,6 +83,8 @@ def groups(data: Path, quick: bool = False) -> tuple[dict[str, list[Task]], dict
     times["second splits"] = some(second_splits.load(data))
     times["late changes"] = late_changes.tasks_of(SEED, CLASS // share)
     times["jumps within the range"] = late_changes.early(SEED, 3 * CLASS // share)
+    times["next to nothing on one rank"] = late_changes.from_one_rank(SEED, 3 * CLASS // share)
+    times["decades apart, where measured"] = late_changes.decades(SEED, 3 * CLASS // share)
     made = laws.tasks_of(SEED, CLASS // share)
     times["laws of programs"] = [task for task in made if task.metric == "time"]
     counts["laws of counts"] = [task for task in made if task.metric != "time"]
@@ -193,6 +195,13 @@ def _without_part(name: str) -> Prevalence:
     return replace(table, covariances=weight - logsumexp(weight))
 
 
+def _tame() -> Prevalence:
+    """The table without departures and scatter by factors."""
+    table = learned()
+    weight = np.where(table.scales.max(axis=1) < WILD, table.covariances, -np.inf)
+    return replace(table, covariances=weight - logsumexp(weight))
+
+
 def _without_means(left_out: Callable[[Array], bool]) -> Prevalence:
     """The table without some means, known by their terms (q, 1, 3)."""
     table = learned()
@@ -220,6 +229,7 @@ OF_TIMES: dict[str, Stage] = {
     ),
     "local departures": _table(lambda: _without_part("local")),
     "changes of slope": _table(lambda: _without_part("slope")),
+    "scatter and steps by factors": _table(_tame),
     "exponents that are not listed": _table(lambda: _without_part("power")),
     "means that level off": _table(lambda: _without_means(_levels_off)),
     "means of three terms": _table(lambda: _without_means(lambda terms: len(terms) > 2)),

@@ -30,6 +30,8 @@ NOISE = 0.02
 """Standard deviation of a repetition."""
 JUMP = 1.3, 3.0
 """Factors between which jumps lie."""
+LITTLE = 1e-5, 1e-2
+"""What one rank has of what several have."""
 NEAR = 0.5, 4.0
 """Where growth sets in or ends, in units of the largest value measured."""
 Array = NDArray[np.float64]
@@ -173,6 +175,33 @@ def early(seed: int, count: int) -> list[Task]:
         values = truth(axis)[:, None] * noisy(generator, "normal", (len(axis), 3))
         name = f"jump within the range {number}"
         tasks.append(Task("jump", name, "synthetic", ("ranks",), axis[:, None], values, target[:, None], truth(target)))
+    return tasks
+
+
+def from_one_rank(seed: int, count: int) -> list[Task]:
+    """`count` series of which one rank has next to nothing, as of what is exchanged, and several follow a smooth law."""
+    generator = np.random.default_rng(seed)
+    axis, target = AXIS / AXIS[0], np.array([4 * AXIS[-1] / AXIS[0]])
+    tasks = []
+    for number in range(count):
+        law, little = smooth(generator), _between(generator, LITTLE)
+        truth = np.where(axis > 1, law(axis), little)
+        values = truth[:, None] * noisy(generator, "normal", (len(axis), 3))
+        name = f"one rank {number}"
+        tasks.append(Task("one", name, "synthetic", ("ranks",), axis[:, None], values, target[:, None], law(target)))
+    return tasks
+
+
+def decades(seed: int, count: int) -> list[Task]:
+    """`count` tables over two parameters whose values lie decades apart without order, asked where they were measured."""
+    generator = np.random.default_rng(seed)
+    points = np.array([(x, y) for x in AXIS for y in AXIS])
+    tasks = []
+    for number in range(count):
+        walks = generator.normal(size=(2, len(AXIS))).cumsum(axis=1)
+        truth = np.exp(np.add.outer(*walks)).ravel()
+        values = truth[:, None] * noisy(generator, "normal", (len(truth), 1))
+        tasks.append(Task("decades", f"decades {number}", "synthetic", ("x", "y"), points, values, points, truth))
     return tasks
 
 
