@@ -179,7 +179,7 @@ def early(seed: int, count: int) -> list[Task]:
 
 
 def from_one_rank(seed: int, count: int) -> list[Task]:
-    """`count` series of which one rank has next to nothing, as of what is exchanged, and several follow a smooth law."""
+    """`count` smooth series of several ranks of which one has next to nothing, as of what is exchanged."""
     generator = np.random.default_rng(seed)
     axis, target = AXIS / AXIS[0], np.array([4 * AXIS[-1] / AXIS[0]])
     tasks = []
@@ -193,7 +193,7 @@ def from_one_rank(seed: int, count: int) -> list[Task]:
 
 
 def decades(seed: int, count: int) -> list[Task]:
-    """`count` tables over two parameters whose values lie decades apart without order, asked where they were measured."""
+    """`count` tables over two parameters with values decades apart in no order, asked where they were measured."""
     generator = np.random.default_rng(seed)
     points = np.array([(x, y) for x in AXIS for y in AXIS])
     tasks = []
