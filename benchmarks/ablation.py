@@ -84,6 +84,7 @@ def groups(data: Path, quick: bool = False) -> tuple[dict[str, list[Task]], dict
     times["late changes"] = late_changes.tasks_of(SEED, CLASS // share)
     times["jumps within the range"] = late_changes.early(SEED, 3 * CLASS // share)
     times["next to nothing on one rank"] = late_changes.from_one_rank(SEED, 3 * CLASS // share)
+    times["the same over size, too"] = late_changes.from_one_rank(SEED, 3 * CLASS // share, (1.0, 2.0, 4.0))
     times["decades apart, where measured"] = late_changes.decades(SEED, 3 * CLASS // share)
     made = laws.tasks_of(SEED, CLASS // share)
     times["laws of programs"] = [task for task in made if task.metric == "time"]
@@ -224,6 +225,7 @@ OF_TIMES: dict[str, Stage] = {
     "outliers among repetitions": {"series.noise.without_outliers": lambda values: values},
     "runs that may be odd": _table(lambda: replace(learned(), kinds=np.array([0.0, -np.inf, -np.inf]))),
     "changepoints": {"fitting.outcome.changepoints": lambda x, data, *rest: np.full(len(data.logs), np.nan)},
+    "one rank over several parameters": {"fitting.changes.evidence_of": lambda points, location: 0.0},
     "turns beyond the runs": _table(
         lambda: replace(learned(), turn=Turn(0.0, 0.0, 0.0, 0.0), whole_turn=Turn(0.0, 0.0, 0.0, 0.0))
     ),

@@ -178,17 +178,23 @@ def early(seed: int, count: int) -> list[Task]:
     return tasks
 
 
-def from_one_rank(seed: int, count: int) -> list[Task]:
-    """`count` smooth series of several ranks of which one has next to nothing, as of what is exchanged."""
+def from_one_rank(seed: int, count: int, sizes: tuple[float, ...] = (1.0,)) -> list[Task]:
+    """`count` smooth series of several ranks of which one has next to nothing, as of what is exchanged; in proportion
+    to `sizes` where there are several."""
     generator = np.random.default_rng(seed)
-    axis, target = AXIS / AXIS[0], np.array([4 * AXIS[-1] / AXIS[0]])
+    axis, width = AXIS / AXIS[0], 1 + (len(sizes) > 1)
+    points = np.array([(ranks, size) for ranks in axis for size in sizes])[:, :width]
+    target = np.array([(4 * axis[-1], sizes[-1])])[:, :width]
     tasks = []
     for number in range(count):
         law, little = smooth(generator), _between(generator, LITTLE)
-        truth = np.where(axis > 1, law(axis), little)
-        values = truth[:, None] * noisy(generator, "normal", (len(axis), 3))
-        name = f"one rank {number}"
-        tasks.append(Task("one", name, "synthetic", ("ranks",), axis[:, None], values, target[:, None], law(target)))
+
+        def truth(at: Array, law: Truth = law, little: float = little) -> Array:
+            return np.where(at[:, 0] > 1, law(at[:, 0]) * at[:, 1:].prod(axis=1), little)
+
+        values = truth(points)[:, None] * noisy(generator, "normal", (len(points), 3))
+        name, names = f"one rank {number}", ("ranks", "size")[:width]
+        tasks.append(Task("one", name, "synthetic", names, points, values, target, truth(target)))
     return tasks
 
 

@@ -33,6 +33,7 @@ from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.fitting.joining import join, pick
 from ranksight.model.fitting.printed import Below
 from ranksight.model.process.compare import SMOOTHING
+from ranksight.model.process.fit_process import evidence_of
 from ranksight.model.process.prevalence import Prevalence
 from ranksight.model.process.solve import Data, evidence, smoothed
 from ranksight.model.series.computation import RANKS
@@ -83,6 +84,24 @@ class Begun:
                 one = series.points[:, at] == 1
                 begun._divide(at, some & one, some & ~one, known & series.of_messages, False)
         return begun
+
+    def by_evidence(self) -> Begun:
+        """The same with times over several parameters that one rank has by another law than several, as the evidence
+        is. It is asked where one rank is farther from the others than these are from each other."""
+        present = self.location.repeats > 0
+        logs = np.log(np.where(present & (self.location.values > 0), self.location.values, np.nan))
+        for at, x in enumerate(self.points.T):
+            one = x == 1
+            rows = np.flatnonzero((self.axis < 0) & _far_from_others(self.points, logs, at))
+            if self.points.shape[1] == 1 or not len(rows):
+                continue
+            part = self.location.part(rows)
+            sides = (replace(part, repeats=np.where(side, part.repeats, 0.0)) for side in (one, ~one))
+            gain = sum(evidence_of(self.points, side) for side in sides) - evidence_of(self.points, part)
+            known = np.zeros(len(self.axis), dtype=bool)
+            known[rows[gain + priors.ANOTHER_REGIME > 0]] = True
+            self._divide(at, present & one, present & ~one, known, False)
+        return self
 
     def of_counts(self, fitted: Fitted, fit: Callable[[Index, Location], Fitted]) -> tuple[Begun, Fitted]:
         """The same of counts that begin, and the functions of all s series, of these from where they do.
@@ -188,6 +207,24 @@ class Begun:
             drift=np.zeros((b, len(fitted.parameters), 2)),
             processes=(),
         )
+
+
+def _far_from_others(points: Array, logs: Array, at: int) -> Mask:
+    """Series (s,) whose values at one along a parameter are farther from those of three or more others than these are
+    from each other, wherever the other parameters are the same; `logs` (s, n) at `points` (n, m), NaN where nothing is.
+    """
+    x, of_x = np.unique(points[:, at], return_inverse=True)
+    places, of_place = np.unique(np.delete(points, at, axis=1), axis=0, return_inverse=True)
+    if x[0] != 1 or len(x) <= EACH_SIDE:
+        return np.zeros(len(logs), dtype=bool)
+    table = np.full((len(logs), len(x), len(places)), np.nan)
+    table[:, of_x, of_place.ravel()] = logs
+    lone, others = table[:, 0], table[:, 1:]
+    low, high = np.fmin.reduce(others, axis=1), np.fmax.reduce(others, axis=1)
+    known = np.isfinite(lone) & (np.isfinite(others).sum(axis=1) >= EACH_SIDE)
+    with np.errstate(invalid="ignore"):
+        far = np.fmax(lone - high, low - lone) > high - low
+    return np.asarray(known.any(axis=1) & (far | ~known).all(axis=1))
 
 
 def _size(fitted: Fitted) -> Index:

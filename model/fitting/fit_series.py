@@ -93,7 +93,7 @@ def fit_series(
     if answered.any():
         parts = [np.flatnonzero(~answered), np.flatnonzero(answered)]
         times = series.select(parts[1])
-        begun = begun.part(parts[1])
+        begun = begun.part(parts[1]).by_evidence()
 
         def fit(rows: Index, some: Location) -> Fitted:
             return fitted_by_process(times.select(rows), str(space), some, domains)

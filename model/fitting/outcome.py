@@ -32,6 +32,8 @@ from ranksight.model.uncertainty.mixture import Components, quantile
 
 LIGHTEST = 1e-3
 """Forms lighter than this move no interval's end visibly and are not kept."""
+MISSED = 3.0
+"""Standard deviations that runs are off their law by, as root mean square, from which on it has not met them."""
 
 
 @dataclass(frozen=True)
@@ -192,8 +194,14 @@ def _fitted(series: Series, label: str, location: Location, domains: Domains) ->
     latent = process.straight(np.concatenate([points, series.points]), latent=True)
     medians = quantile(0.5, *latent)
     printed = shown(process, points, medians[:, : len(points)])
-    process = replace(process, difference=printed.difference, turn=_turns(series, process, domains))
     present = location.repeats > 0
+    missed = _missed(process, Components(*(part[..., len(points) :] for part in latent)), medians[:, len(points) :])
+    process = replace(
+        process,
+        difference=printed.difference,
+        turn=_turns(series, process, domains),
+        scatter=process.scatter + missed,
+    )
     measured = present.sum(axis=1)
     few = FEWEST + series.points.shape[1] - 1
     status = np.where(measured < few, forecast.FEW_POINTS, forecast.OK)
@@ -226,6 +234,18 @@ def _turns(series: Series, process: Process, domains: Domains) -> Array:
         return process.turn
     whole = np.array(series.kernels, dtype=object) == WHOLE
     return np.where(whole[:, None], learned().whole_turn, process.turn)
+
+
+def _missed(process: Process, runs: Components, medians: Array) -> Array:
+    """Mean square (p,) of what ln y of the runs is off their `medians` (p, n) by, where that is many times what the
+    latent distribution there, `runs` (c, p, n), and the scatter around it allow; else 0. One more run is off by as
+    much, whatever kept the process from meeting those that were made."""
+    present = np.isfinite(process.noise)
+    count = np.maximum(present.sum(axis=1), 1)
+    square = np.where(present, process.logs - medians, 0.0) ** 2
+    expected = np.where(present, (runs.weight * runs.spread**2).sum(axis=0), 0.0).sum(axis=1) / count
+    off = square.sum(axis=1) / count
+    return np.where(off > MISSED**2 * (expected + process.scattered() ** 2), off, 0.0)
 
 
 def _departure(end: Components) -> Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import numpy as np
 
@@ -20,6 +20,9 @@ ODD = 32
 """Means that are compared with odd runs: so many of the best, and of those that are best where runs scatter most."""
 SMOOTHING = np.array([(0.03, slope, 0.0, jobs) for slope in (0.1, 0.4) for jobs in (0.0, 0.01, 0.03, 0.1, 0.3)])
 """Covariances, in the order of their parts, under which values are smoothed to find where means are compared."""
+
+REACH = 1.0
+"""Difference of ln y between a mean and a value from which on means are not compared there."""
 
 Odd = tuple[Index, Index]
 USUAL: Odd = (np.zeros((), dtype=np.intp), np.zeros((), dtype=np.intp))
@@ -70,13 +73,13 @@ def compared(data: Data, at: Array, members: Index, prevalence: Prevalence) -> H
     scores = evidence(data, at, members, coarse.scales) + coarse.joint
     total = special.logsumexp(scores, axis=2)
     kind, place, odds = prevalence.odd(data.u)
-    best = _largest(total, MEANS)
+    best = largest(total, MEANS)
     usual = under_all(data, at, members[best], odds[0] + prevalence.joint[best], prevalence, best)
     scatter = coarse.with_odd
     if len(kind) == 1 or not scatter.any():
         return usual
     most = np.where(scatter, coarse.scales[:, -1], 0.0).argmax()
-    some = np.concatenate([_largest(total, ODD), _largest(scores[..., most], ODD)], axis=1)
+    some = np.concatenate([largest(total, ODD), largest(scores[..., most], ODD)], axis=1)
     some.sort(axis=1)
     repeated = np.concatenate([np.zeros((count, 1), dtype=bool), some[:, 1:] == some[:, :-1]], axis=1)
     first = _first(~repeated)
@@ -94,7 +97,7 @@ def compared(data: Data, at: Array, members: Index, prevalence: Prevalence) -> H
     return Hypotheses.joined(parts)
 
 
-def _largest(scores: Array, count: int) -> Index:
+def largest(scores: Array, count: int) -> Index:
     """Places (s, count) of the largest of `scores` (s, h)."""
     count = min(count, scores.shape[1])
     return np.argpartition(-scores, count - 1, axis=1)[:, :count]
@@ -146,8 +149,10 @@ def at_best(data: Data, at: Array, members: Index, hypotheses: Hypotheses) -> Da
     """The series where means are compared at the best one, if smoothed values are far from the measured ones.
 
     Smoothing knows of no steep bend, and of none in which coordinates act together: compared there, means that meet the
-    values lose to scatter that explains how far they are from it.
+    values lose to scatter that explains how far they are from it. A mean that is itself far from values is no place to
+    compare others at.
     """
     best = solved_best(data, at, members, hypotheses)[0].data.centre
-    moved = data.apart[:, None] & ~data.absent
-    return data.about(np.where(moved, best, data.centre))
+    near = ((np.abs(best - data.logs) <= REACH) | data.absent).all(axis=1)
+    moved = (data.apart & near)[:, None] & ~data.absent
+    return replace(data, centre=np.where(moved, best, data.centre))

@@ -9,18 +9,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.core import special
-from ranksight.core.arrays import Array, Index
-from ranksight.model.process.compare import SMOOTHING, Hypotheses, at_best, compared
+from ranksight.core.arrays import Array, Index, Mask
+from ranksight.model.process.compare import SMOOTHING, Hypotheses, at_best, compared, largest
 from ranksight.model.process.posterior import Process
-from ranksight.model.process.prevalence import Prevalence, learned
+from ranksight.model.process.prevalence import WILD, Prevalence, learned
 from ranksight.model.process.products import numbered
 from ranksight.model.process.several import compared_over_several
-from ranksight.model.process.solve import Data, columns, efolds, refined, smoothed
+from ranksight.model.process.solve import ABSENT, APART, Data, Solved, columns, efolds, refined, smoothed
 from ranksight.model.series.domains import Domains
 from ranksight.model.series.reduction import Location
 
-REFINED, KEPT, LIGHTEST = 64, 24, 1e-3
-"""Hypotheses solved about their own function, those kept at most, and the smallest weight kept."""
+REFINED, BY_FACTORS, KEPT, LIGHTEST = 64, 16, 24, 1e-3
+"""Hypotheses solved about their own function, how many of these of values that differ by factors, those kept at most,
+and the smallest weight kept."""
 BATCH = 16
 """Series worked on at once: as many as stay in a processor's cache."""
 
@@ -82,6 +83,16 @@ def fit_process(
     return Process(rows, np.arange(points.shape[1]), points, *measured, terms, *weighed, exact, turn, domains)
 
 
+def evidence_of(points: Array, location: Location) -> Array:
+    """Logarithm of the evidence (s,) of what was measured of located series over several coordinates with values
+    `points` (n, d), summed over means and covariances by their prevalence."""
+    data, total = data_of(points, location), np.full(len(location.values), -np.inf)
+    for batch in np.array_split(np.arange(len(total)), max(1, -(-len(total) // BATCH))):
+        for some, *_, every in compared_over_several(points, data.part(batch), learned()):
+            total[batch[some]] = special.logsumexp(every.score, axis=1)
+    return total + 0.5 * np.log(ABSENT) * data.absent.sum(axis=1)
+
+
 def _over_one(
     data: Data, rows: Index, at: Array, members: Index, table: Prevalence
 ) -> Iterator[tuple[Index, Data, Kept]]:
@@ -117,17 +128,23 @@ def _padded(array: NDArray[Any], width: int) -> NDArray[Any]:
     return np.concatenate([array, np.repeat(array[:, -1:] * (array.ndim > 2), extra, axis=1)], axis=1)
 
 
+def _is_settled(solved: Solved) -> Mask:
+    """Which hypotheses (f,) have the function that their model was made linear at."""
+    ratio = np.einsum("fq,fqn->fn", solved.coefficients, solved.columns)
+    return np.asarray(((np.abs(ratio - 1) <= APART) | solved.data.absent).all(axis=1))
+
+
 def _settled(flat: Data, share: Array, scales: Array) -> tuple[Array, Array]:
     """Evidence (f,) and coefficients (f, q) of hypotheses solved about their own functions, as often as it takes."""
     solved = refined(flat, share, scales)
     evidence, coefficients = solved.evidence, solved.coefficients
-    rows = np.flatnonzero(~solved.settled & np.isfinite(evidence))
+    rows = np.flatnonzero(~_is_settled(solved) & np.isfinite(evidence))
     for _ in range(ROUNDS):
         if not len(rows):
             break
         solved = refined(flat.part(rows), share[rows], scales[rows], coefficients[rows])
         evidence[rows], coefficients[rows] = solved.evidence, solved.coefficients
-        rows = rows[~solved.settled & np.isfinite(solved.evidence)]
+        rows = rows[~_is_settled(solved) & np.isfinite(solved.evidence)]
     return evidence, coefficients
 
 
@@ -135,7 +152,12 @@ def _kept(data: Data, at: Array, members: Index, every: Hypotheses) -> Kept:
     """Of terms `at` (t, n) or (s, t, n): members (s, c, q), scales (s, c, 4), kinds and places of odd runs, weights,
     each (s, c), and coefficients (s, c, q) of the heaviest hypotheses; `members` (h, q) of all means, or (s, h, q) of
     those of each series."""
-    some = every.take(np.argpartition(-every.score, min(REFINED, every.score.shape[1]) - 1, axis=1)[:, :REFINED])
+    # Where values lie far from all means little is linear: those by factors are solved whatever they look like before.
+    wild = every.scales.max(axis=2) >= WILD
+    ways = (~wild, REFINED - BY_FACTORS), (wild, BY_FACTORS)
+    some = every.take(
+        np.concatenate([largest(np.where(which, every.score, -np.inf), count) for which, count in ways], axis=1)
+    )
     shape = some.score.shape
     used = members[some.mean] if members.ndim == 2 else np.take_along_axis(members, some.mean[..., None], axis=1)
     series = np.repeat(np.arange(len(used)), shape[1])

@@ -39,7 +39,8 @@ COARSE = np.array(
 NEAR = 0.01
 """Standard deviations below this are near to each other, whatever their ratio."""
 SCATTERED, WILD = 0.03, 1.0
-"""Scatter between jobs from which on a run may be odd, and from which on none is odd among the others."""
+"""Scatter between jobs from which on a run may be odd, and departures or scatter by which values differ by factors:
+none is odd among them."""
 FEWEST = 3
 """Values below which none can be."""
 WORK = ("held", "divided")

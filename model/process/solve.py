@@ -52,10 +52,6 @@ def efolds(points: Array, runs: Array) -> Array:
 APART = 0.05
 """Difference of ln y up to which a mean is linear: what is left is its square over two."""
 
-REACH = 1.0
-"""Difference of ln y up to which a function that a model is made linear at says anything of the value: below 1 - REACH
-what is linear is negative, and what is not is not."""
-
 
 @dataclass(frozen=True)
 class Data:
@@ -90,12 +86,6 @@ class Data:
         """The series of several parts over the same coordinates, one after the other."""
         names = ("logs", "noise", "centre")
         return cls(parts[0].u, *(np.concatenate([getattr(part, name) for part in parts]) for name in names))
-
-    def about(self, centre: Array) -> Data:
-        """The same made linear at functions with logarithms `centre` (s, n), or as near to them as :data:`REACH` of the
-        values allows."""
-        near = np.clip(centre, self.logs - REACH, self.logs + REACH)
-        return replace(self, centre=np.where(self.absent, centre, near))
 
     def odd(self, kind: Index, place: Index) -> Data:
         """The same where the value at `place` (s,) is that of a run of `kind` (s,) of :data:`KINDS`."""
@@ -323,7 +313,7 @@ def smoothed(data: Data, covariances: Array) -> Data:
     weight /= weight.sum(axis=1, keepdims=True)
     scatter = np.where(data.absent, 0.0, data.noise)[:, None, :] + covariances[None, :, -1:] ** 2 + ROUNDING
     centre = logs - np.einsum("sg,sgn->sn", weight, scatter * pull)
-    return data.about(np.where(present, centre, level))
+    return replace(data, centre=np.where(present, centre, level))
 
 
 @dataclass(frozen=True)
@@ -336,12 +326,6 @@ class Solved:
     data: Data  # made linear at the function
     columns: Array  # (f, q, n): there
     inverted: Array  # (f, n, n): inverse of the covariance of its values
-
-    @property
-    def settled(self) -> Mask:
-        """Which (f,) have the function that their model was made linear at."""
-        ratio = np.einsum("fq,fqn->fn", self.coefficients, self.columns)
-        return np.asarray(((np.abs(ratio - 1) <= APART) | self.data.absent).all(axis=1))
 
 
 def refined(data: Data, share: Array, scales: Array, coefficients: Array | None = None, rounds: int = 2) -> Solved:

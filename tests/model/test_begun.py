@@ -109,6 +109,19 @@ def test_what_one_rank_has_next_to_nothing_of_follows_from_the_others(law):
     assert (answer.status[0] == forecast.OK).all()
 
 
+def test_one_rank_is_set_apart_over_sizes_too():
+    ranks, size = (each.ravel() for each in np.meshgrid([1.0, 2, 4, 8, 16], [1e5, 2e5, 4e5]))
+    exchange = np.where(ranks > 1, 1e-7 * size / ranks + 0.01, 1e-5)
+    scatter = np.exp(0.01 * np.random.default_rng(5).normal(size=(2, 15, 3)))
+    values = np.stack([exchange, 1e-7 * size / ranks])[..., None] * scatter
+    points = np.column_stack([ranks, size])
+    fitted = fit_series(Series(("ranks", "size"), points, values, ("exchange", "work"), ("time", "time")))
+    answer = fitted.predict(np.array([[1.0, 2e5], [8.0, 2e5], [64.0, 4e5]]))
+    np.testing.assert_allclose(answer.value[0], [1e-5, 0.0125, 0.010625], rtol=0.2)
+    assert "above ranks = 1" in fitted.formula(0)
+    assert "above" not in fitted.formula(1)
+
+
 @pytest.mark.parametrize("metric", ["mpi_time", "time"])
 def test_time_in_mpi_is_a_time_of_messages(metric: str):
     made = Series(("ranks",), RANKS[:, None], np.ones((2, 7, 1)), ("main", "MPI_Send"), (metric, "time"))

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from ranksight.core.arrays import Array
+from ranksight.model.fitting import outcome
 from ranksight.model.fitting.fit_series import fit_series
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.process import products as term_products
@@ -20,7 +21,8 @@ from ranksight.model.process.several import grown
 from ranksight.model.process.solve import Data, evidence, smoothed
 from ranksight.model.search.terms import values
 from ranksight.model.series.reducing import Series
-from ranksight.model.uncertainty.forecast import OK
+from ranksight.model.uncertainty.forecast import OK, WIDE
+from ranksight.model.uncertainty.mixture import quantile
 
 GRID = np.array([(p, n) for p in (2.0, 4.0, 8.0, 16.0) for n in (32.0, 48.0, 64.0, 96.0)])
 FAR = np.array([(64.0, 96.0), (16.0, 384.0), (64.0, 384.0)])
@@ -181,3 +183,11 @@ def test_what_scatters_by_factors_is_not_known_to_less(scatter: float) -> None:
     assert (answer.status != OK).mean() > 0.9
     inside = (answer.lower < times[..., 0]) & (times[..., 0] < answer.upper)
     assert 0.8 < inside.mean() < 1.0
+
+
+def test_a_process_that_misses_its_own_runs_answers_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = _fit(_scattered(LAWS["tree"], GRID, 0.01)).predict(GRID)
+    assert (known.status == OK).all()
+    monkeypatch.setattr(outcome, "quantile", lambda *given: quantile(*given) + 3)
+    missed = _fit(_scattered(LAWS["tree"], GRID, 0.01)).predict(GRID)
+    assert (missed.status == WIDE).all()
