@@ -28,6 +28,10 @@ BATCH = 16
 ROUNDS = 8
 """Times that a hypothesis is solved again, twice each, which has not settled at its own function."""
 
+MET, NEGLIGIBLE = -10.0, -12.0
+"""Logarithm of the weight a value from which on a hypothesis meets values, and over that of such a one from which on
+another may weigh something."""
+
 Kept = tuple[Index, Array, Index, Index, Array, Array]
 """What is kept of series: members, scales, kinds and places of odd runs, weights and coefficients."""
 
@@ -134,18 +138,22 @@ def _is_settled(solved: Solved) -> Mask:
     return np.asarray(((np.abs(ratio - 1) <= APART) | solved.data.absent).all(axis=1))
 
 
-def _settled(flat: Data, share: Array, scales: Array) -> tuple[Array, Array]:
-    """Evidence (f,) and coefficients (f, q) of hypotheses solved about their own functions, as often as it takes."""
+def _settled(flat: Data, share: Array, scales: Array, prior: Array) -> tuple[Array, Array]:
+    """Logarithms of the weights (s, c) and coefficients (s c, q) of hypotheses one a row, of `prior` (s, c), solved
+    about their own functions as often as it takes; those that are far lighter than one that meets the values, once."""
     solved = refined(flat, share, scales)
     evidence, coefficients = solved.evidence, solved.coefficients
-    rows = np.flatnonzero(~_is_settled(solved) & np.isfinite(evidence))
+    weight, settled = evidence.reshape(prior.shape) + prior, _is_settled(solved).reshape(prior.shape)
+    best = np.where(settled, weight, -np.inf).max(axis=1, keepdims=True)
+    met = best > MET * (~flat.absent).sum(axis=1).reshape(prior.shape)
+    rows = np.flatnonzero(~settled & np.isfinite(weight) & (~met | (weight > best + NEGLIGIBLE)))
     for _ in range(ROUNDS):
         if not len(rows):
             break
         solved = refined(flat.part(rows), share[rows], scales[rows], coefficients[rows])
         evidence[rows], coefficients[rows] = solved.evidence, solved.coefficients
         rows = rows[~_is_settled(solved) & np.isfinite(solved.evidence)]
-    return evidence, coefficients
+    return evidence.reshape(prior.shape) + prior, coefficients
 
 
 def _kept(data: Data, at: Array, members: Index, every: Hypotheses) -> Kept:
@@ -165,8 +173,7 @@ def _kept(data: Data, at: Array, members: Index, every: Hypotheses) -> Kept:
     terms = used.reshape(-1, used.shape[-1])
     chosen_at = at[np.maximum(terms, 0)] if at.ndim == 2 else at[series[:, None], np.maximum(terms, 0)]
     share, _ = columns(np.where(terms[..., None] < 0, 0.0, chosen_at), flat)
-    evidence, coefficients = _settled(flat, share, some.scales.reshape(len(terms), -1))
-    log_weight = evidence.reshape(shape) + some.prior
+    log_weight, coefficients = _settled(flat, share, some.scales.reshape(len(terms), -1), some.prior)
     log_weight = np.where(np.isfinite(some.score) & np.isfinite(log_weight), log_weight, -np.inf)
     weight = np.exp(log_weight - special.logsumexp(log_weight, axis=1, keepdims=True))
     best = np.argsort(-weight, axis=1)[:, :KEPT]
