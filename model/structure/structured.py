@@ -70,7 +70,7 @@ def structured(
     lawless = {key for key in series.keys if key[1] in SENT} - lawful
     even_draws = drawn_partners(sent_to[2], same)
     drawn = {key for key in lawless if key[0] in even_draws}
-    whole = replace(whole, met=find_missed(series, answered, lawless, drawn))
+    whole = replace(whole, met=find_missed(series, answered, lawless, drawn, whole.unruled))
     exact = {key for key, error in zip(series.keys, missed.tolist(), strict=True) if error <= EXACT}
     iterations = find_iterations(series, exact, missed)
     if iterations is None or not iterations.keys:
