@@ -159,6 +159,7 @@ def _structured(
     irregular, uneven = irregular - drawn, uneven - drawn
     loose = (({key for key, known in rules.items() if not known} | set(shown.along)) - irregular - drawn) | uneven
     scattered = tuple(key for key in keys if key[1] in SENT and key[0] in irregular)
+    placed = tuple(key for key in scattered if not rules.get(key[0]))
     unmet = tuple(key for key in keys if key[1] in SENT and key[0] in loose and key not in met)
     levels, unserved = fit_levels(series, **each), find_unserved(series)
     scattered_work = tuple(key for key in keys if key[1] in WORK and key[0] in irregular)
@@ -169,7 +170,7 @@ def _structured(
     unmet += scattered_work
     slabs = find_slabs(series, rules, _transposing(experiment, together), scattered)
     return Functions(
-        fitted, levels, law, minor, stated, unserved, laws, scattered, unmet, most, blocks, slabs, sided=sided
+        fitted, levels, law, minor, stated, unserved, laws, scattered, placed, unmet, most, blocks, slabs, sided=sided
     )
 
 
