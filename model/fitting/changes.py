@@ -108,6 +108,7 @@ class Begun:
 
         A law of the ranks may be nothing at one by itself. Counts begin where no function meets all values and that of
         the values from there on is off by less, or meets them with two terms less: where they begin is known for one.
+        So do those of whose values, all together, no function is found.
 
         `fitted`: functions of all values. `fit`: of some series by some of their values.
         """
@@ -121,7 +122,8 @@ class Begun:
             later = fit(rows, self.answered.part(rows))
             whole = pick(fitted, rows)
             met, exact = _meets(later, different[rows] - FREE), _meets(whole, whole.count - 1)
-            better = np.where(exact, met & (_size(later) + 1 < _size(whole)), met | (later.press < whole.press))
+            nearer = (later.press < whole.press) | (_size(whole) == 0)
+            better = np.where(exact, met & (_size(later) + 1 < _size(whole)), met | nearer)
             better &= later.status == forecast.OK
             rows, later = rows[better], pick(later, np.flatnonzero(better))
         axis = np.full(len(self.axis), -1)

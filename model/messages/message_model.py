@@ -18,8 +18,7 @@ from ranksight.model.messages.table import MessageTable, Row, rows_of
 from ranksight.model.messages.volumes import Volumes
 from ranksight.model.plaindata import Stored
 from ranksight.model.structure.coefficients import Coefficients
-from ranksight.model.structure.functions import extended
-from ranksight.model.structure.stated import BETWEEN, NOTHING_STATED, Stated
+from ranksight.model.structure.stated import BETWEEN, NOTHING_STATED, Stated, extended
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.rows import ARRAYS
 

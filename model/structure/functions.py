@@ -7,13 +7,13 @@ The search chooses hypotheses. Two further sources are parameters with two level
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
 
-from ranksight.core.arrays import Array, Index, Mask, ratio
+from ranksight.core.arrays import Array, ratio
 from ranksight.core.errors import InputError
 from ranksight.core.records import dataclass
 from ranksight.model.fitting.fitted import Fitted
@@ -29,7 +29,7 @@ from ranksight.model.structure.met import NOTHING_MISSED, Met
 from ranksight.model.structure.neighbours import NO_NEIGHBOURS, Neighbours
 from ranksight.model.structure.ranklaws import NO_RANK_LAWS, RankLaws
 from ranksight.model.structure.slabs import NO_SLABS, Slabs
-from ranksight.model.structure.stated import BYTES, MESSAGES, NOTHING_STATED, Stated
+from ranksight.model.structure.stated import BYTES, MESSAGES, NOTHING_STATED, Stated, extended
 from ranksight.model.structure.unserved import ALL_SERVED, Unserved
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
@@ -60,6 +60,8 @@ class Functions(Stored):
     laws: RankLaws = NO_RANK_LAWS  # of the volumes of messages that are sums of terms of the ranks
     irregular: tuple[tuple[str, str], ...] = ()
     """tuple of (kernel, metric): messages and bytes of kernels whose partners the data decide, as those of a matrix."""
+    placed: tuple[tuple[str, str], ...] = ()
+    """tuple of (kernel, metric): those of these whose partners no rule of the ranks explains, as of parts of a mesh."""
     unruled: tuple[tuple[str, str], ...] = ()
     """tuple of (kernel, metric): messages and bytes that no law of the ranks meets, of kernels whose partners no rule
     explains, or lie along sides of the grid that few runs cut."""
@@ -120,12 +122,9 @@ class Functions(Stored):
         sides, and these divided by how many times more ranks there are, where they cut this one alone."""
         if not self.sided:
             return answer
-        axis = self.fitted.parameters.index("ranks")
-        nearest = points.copy()
-        nearest[:, axis] = np.fmin(points[:, axis], self.traced)
-        more = (points[:, axis] / nearest[:, axis])[None]
+        more = np.fmax(points[:, self.fitted.parameters.index("ranks")] / self.traced, 1.0)[None]
         index = self.fitted.indices(self.sided)
-        now, most = rows_of(answer, index), rows_of(self._structural(nearest), index)
+        now, most = rows_of(answer, index), rows_of(self._at_most(points), index)
         lower, upper = most.lower / more, most.upper
         value = np.clip(now.value, most.value / more, most.value)
         opened = replace(now, value=value, lower=lower, upper=upper, status=most.status, reason=most.reason).judged()
@@ -166,9 +165,11 @@ class Functions(Stored):
 
         Where blocks become smaller than what they reach, as many times more ranks are within it as there are more, and
         a rank's bytes are a share of the same data. Partners on a grid of several sides are within reach along each of
-        these, and bytes go by its faces however many ranks they reach. Where nothing is known of the partners, both
-        may be more or less. Bytes whose messages follow the grid lie between its faces and messages as long as with the
-        most ranks: blocks do not grow, and a face with a margin shrinks no faster than one without.
+        these, and bytes go by its faces however many ranks they reach. Where no rule has the partners, there are no
+        fewer than with the most ranks traced, and no more bytes unless the function has more; what no law meets is then
+        in the middle of what is possible. Where nothing is known of the partners, both may be more or less. Bytes whose
+        messages follow the grid lie between its faces and messages as long as with the most ranks: blocks do not grow,
+        and a face with a margin shrinks no faster than one without.
         """
         keys = (*self.irregular, *self.unruled)
         if not keys:
@@ -178,30 +179,41 @@ class Functions(Stored):
         calls = np.array([name == MESSAGES for _, name in keys])[:, None]
         ranks = points[:, self.fitted.parameters.index("ranks")]
         more = np.broadcast_to(np.fmax(ranks / self.traced, 1.0), (len(keys), len(points))).copy()
+        shared = np.array([key in self.placed for key in keys])[:, None] & (more > 1)
         for row, longer in self.neighbours.longer_sides([kernel for kernel, _ in self.irregular], ranks).items():
-            more[row] = longer if calls[row] else 1.0
+            more[row], shared[row] = longer if calls[row] else 1.0, False
         opened = rows_of(answer, index)
-        lower, upper = (
+        if self.iterations is not None:
+            opened = self.iterations.opened(opened, points)
+        value, lower, upper = (
+            opened.value,
             np.where(calls & ~unknown, opened.lower, opened.lower / more),
             np.where(calls | unknown, opened.upper * more, opened.upper),
         )
+        most = self._at_most(points) if (more > 1).any() else answer
+        if shared.any():
+            last = rows_of(most, index)
+            opened = choose(opened, last, np.arange(len(keys)), shared)
+            free = shared & np.array([key in self.met.lawless for key in keys])[:, None]
+            free &= calls | (value < last.value)
+            value = np.where(free, last.value * more ** np.where(calls, 0.5, -0.5), value)
+            lower = np.where(shared, np.where(calls, np.fmin(lower, last.lower), last.lower / more), lower)
+            upper = np.where(shared, np.where(calls, last.upper * more, np.fmax(upper, last.upper)), upper)
         sent = [row for row in np.flatnonzero(unknown & ~calls) if (keys[row][0], MESSAGES) in self.lawful]
         if sent and (more > 1).any():
-            at = [self.fitted.indices([(keys[row][0], name) for row in sent]) for name in (MESSAGES, BYTES)]
-            lower[sent], upper[sent] = (
-                opened.lower[sent],
-                np.fmax(opened.upper[sent], self._as_long(answer, points, *at)),
+            messages, volumes = (
+                self.fitted.indices([(keys[row][0], name) for row in sent]) for name in (MESSAGES, BYTES)
             )
-        opened = replace(opened, lower=lower, upper=upper).judged()
+            as_long = most.upper[volumes] * ratio(answer.value[messages], most.value[messages], np.inf)
+            lower[sent], upper[sent] = opened.lower[sent], np.fmax(opened.upper[sent], as_long)
+        opened = replace(opened, value=value, lower=lower, upper=upper).judged()
         return choose(answer, opened, index, np.ones(opened.value.shape, dtype=bool))
 
-    def _as_long(self, answer: Forecast, points: Array, messages: Index, volumes: Index) -> Array:
-        """The most bytes (r, k) of series `volumes` (r,) where their `messages` (r,) are as long as with the most ranks
-        that were traced."""
+    def _at_most(self, points: Array) -> Forecast:
+        """What functions and laws say of no more ranks than were traced, in place of those of `points` (k, m)."""
         axis, nearest = self.fitted.parameters.index("ranks"), points.copy()
         nearest[:, axis] = np.fmin(points[:, axis], self.traced)
-        most = self._structural(nearest)
-        return most.upper[volumes] * ratio(answer.value[messages], most.value[messages], np.inf)
+        return self._structural(nearest)
 
     def _varied(self, answer: Forecast, points: Array) -> Forecast:
         """Nothing is known at another value of a parameter that took one, whatever structure the others have."""
@@ -289,6 +301,7 @@ class Functions(Stored):
                 self.locality.parameters == parameters
                 and {*self.locality.keys, *((kernel, "loads") for kernel in self.locality.kernels)} <= rows
             ),
+            "placed": set(self.placed) <= set(self.irregular),
             "irregular": scattered <= rows and self.traced >= 1 and ("ranks" in parameters or not scattered),
         }
         fits |= {name: structure.describes(self.fitted) for name, structure in self._structures.items()}
@@ -298,28 +311,6 @@ class Functions(Stored):
             if not well:
                 raise InputError(f"{name!r} does not fit the functions", "fit the model again")
         return True
-
-
-def extended(
-    stated: Stated, learned: Callable[[Array], Forecast], points: Array, names: Sequence[str], grows: Mask
-) -> Forecast:
-    """The forecast of s series at `points` (k, m), those of stated kernels as they go on from what was measured.
-
-    `learned` (callable): the forecast at any points by the measurements. `names` (s of str): of the series, after their
-    kernels. `grows` (s,): whether a series is a volume; others stay as at the nearest values measured.
-    """
-    answer = learned(points)
-    for kernel in stated.texts:
-        nearest = stated.reference(kernel, points)
-        index = np.flatnonzero([stated.kernel_of(name) == kernel for name in names])
-        out = (nearest != points).any(axis=1)
-        if not len(index) or not out.any():
-            continue
-        factor = np.where(grows[index, None], stated.growth(kernel, points), 1.0)
-        carried = rows_of(learned(nearest), index)
-        carried = replace(carried, **{end: factor * getattr(carried, end) for end in ("value", "lower", "upper")})
-        answer = choose(answer, carried, index, np.broadcast_to(out, carried.value.shape))
-    return answer
 
 
 def find_minor(series: Series) -> tuple[tuple[str, str], ...]:

@@ -14,7 +14,8 @@ such as every tenth iteration; its own calls are then c. A series is taken this 
 How n goes on depends on what converges. Beyond the values measured of a parameter it may follow the slope that it had
 between them, none, or twice that. Where it changes with the ranks, each of them works on its own block between
 iterations: what crosses one block in an iteration has to cross as many as lie in a row, and n may grow as fast as their
-square root (one-level domain decomposition: Toselli and Widlund 2005, chapter 2).
+square root (one-level domain decomposition: Toselli and Widlund 2005, chapter 2). Messages whose partners the data
+decide have no function of one call that would show whether they are sent in the loop, and are as open as n is.
 """
 
 from __future__ import annotations
@@ -69,23 +70,32 @@ class Iterations(Stored, Keyed):
 
     def count(self, answer: Forecast, rows: Index, points: Array) -> Forecast:
         """The forecast of the iterations (c, k) at `points` (k, m): `rows` (c,) of `answer`, open beyond the runs."""
+        reach, rise = (np.exp(np.hypot(each, TAIL * self.scatter[:, None])) for each in self._drift(points))
+        one = {name: getattr(answer, name)[rows] for name in ("value", "lower", "upper", "status", "reason", "form")}
+        lower, upper = np.fmin(one["lower"], one["value"] / reach), np.fmax(one["upper"], one["value"] * rise)
+        return Forecast(one["value"], lower, upper, one["status"], one["reason"], one["form"]).judged()
+
+    def _drift(self, points: Array) -> tuple[Array, Array]:
+        """Logarithms of how many times fewer, and more, iterations (c, k) there may be at `points` (k, m) beyond the
+        runs than their functions have."""
         steep = np.abs(self.slopes)
         if "ranks" in self.parameters:
             at = self.parameters.index("ranks")
             steep[:, at] = np.where(steep[:, at] > EXACT, np.fmax(steep[:, at], ROOT), 0.0)
         with np.errstate(divide="ignore", invalid="ignore"):
             more = np.fmax(np.log(points / self.largest), 0.0).T
-            beyond, most = np.abs(self.slopes) @ more, steep @ more
-        reach, rise = (np.exp(np.hypot(each, TAIL * self.scatter[:, None])) for each in (beyond, most))
-        one = {name: getattr(answer, name)[rows] for name in ("value", "lower", "upper", "status", "reason", "form")}
-        lower, upper = np.fmin(one["lower"], one["value"] / reach), np.fmax(one["upper"], one["value"] * rise)
-        return Forecast(one["value"], lower, upper, one["status"], one["reason"], one["form"]).judged()
+            return np.abs(self.slopes) @ more, steep @ more
+
+    def opened(self, answer: Forecast, points: Array) -> Forecast:
+        """The `answer` (r, k) of what is sent in the loop as often as nobody counted: as open as the iterations are."""
+        reach, rise = (np.exp(each.max(axis=0)) for each in self._drift(points))
+        return replace(answer, lower=answer.lower / reach, upper=answer.upper * rise).judged()
 
     def times(self, each: Forecast, count: Forecast) -> Forecast:
         """The forecast of the s series, `each` of one call (s, k), by the forecast of the iterations (c, k)."""
         a, b = self.line[:, :1], self.line[:, 1:]
         ends = (end[self.which] for end in (count.lower, count.value, count.upper))
-        low, calls, high = (np.fmax(a + b * end, 0.0) for end in ends)
+        low, calls, high = (np.maximum(a + b * end, 0.0) for end in ends)
         value = calls * each.value
         with np.errstate(divide="ignore", invalid="ignore"):
             down = np.hypot(np.log(calls / low), np.log(each.value / each.lower))
@@ -153,7 +163,8 @@ class Iterations(Stored, Keyed):
                 each_call: dict[str, pd.Series] = {}
                 for name in {name for _, name in self.keys} & set(table.columns):
                     rows = {kernel: row for row, (kernel, each) in enumerate(self.keys) if each == name}
-                    share = names.map({kernel: n for kernel, row in rows.items() for n in of_point[row]})
+                    # Of a table without any of the kernels the shares would be texts.
+                    share = names.map({kernel: n for kernel, row in rows.items() for n in of_point[row]}).astype(float)
                     each_call[name] = table[name] / share.where(share > 0, 1.0).fillna(1.0)
                 yield run, table.assign(**each_call)
 

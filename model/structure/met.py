@@ -3,7 +3,7 @@
 A count may be of no law that is known here: neighbours of a stencil that are all there, partners that the data decide.
 The function nearest to it is then off at runs themselves, and what was counted is the better answer there. How it goes
 on is as open as the function's interval has it. So are messages and bytes that functions with several terms come near
-and no law meets: more ranks may go on as the two largest numbers of them did.
+and no law meets: more ranks may go on as any two next to each other of the three largest numbers of them did.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Met(Structure):
     values: Array  # (s, n): medians of repetitions; NaN where nothing was counted
     scatter: Array  # (s, n): relative standard deviations of a repetition
     last: Array  # (s,): messages and bytes over what functions say of them at the most ranks; 1 of other counts
-    power: Array  # (s,): of the ranks by which lawless ones went on at last; NaN of others
+    power: Array  # (s, 2): of the ranks by which lawless ones went on at least and at most; NaN of others
     ended: Mask  # (s,): whether they stay as they are: each rank sends as much to partners that are drawn
 
     @property
@@ -49,9 +49,27 @@ class Met(Structure):
         return np.asarray(np.abs(np.log(self.last)) > CLOSE)
 
     @property
+    def single(self) -> Mask:
+        """Which messages and bytes (s,) were counted at one number of ranks above one, and at others were none."""
+        if "ranks" not in self.parameters:
+            return np.zeros(len(self.kernels), dtype=bool)
+        ranks = self.points[:, self.parameters.index("ranks")]
+        numbers = np.unique(ranks[ranks > 1])
+        some, known = (
+            np.array([yes[:, ranks == number].any(axis=1) for number in numbers]).sum(axis=0)
+            for yes in (self.values > 0, np.isfinite(self.values))
+        )
+        return np.asarray(np.isin(np.array(self.metrics, dtype=object), EXCHANGED) & (some == 1) & (known > 1))
+
+    @property
     def open(self) -> Mask:
         """Which counts (s,) are open beyond the most ranks."""
-        return np.asarray(self.shifted | np.isfinite(self.power))
+        return np.asarray(self.shifted | np.isfinite(self.power[:, 0]) | self.single)
+
+    @property
+    def lawless(self) -> set[Key]:
+        """Kernels and metrics of messages and bytes that no law meets."""
+        return {key for key, free in zip(self.keys, np.isfinite(self.power[:, 0]).tolist(), strict=True) if free}
 
     def improved(self, answer: Forecast, fitted: Fitted, points: Array, exact: Collection[Key]) -> Forecast:
         """The counts at configurations that were measured."""
@@ -70,9 +88,14 @@ class Met(Structure):
         """
         part, beyond = self.last[:, None], more > 1
         staying, going = most.value * part, now.value * part
-        onward = staying * more ** self.power[:, None]
+        slowest, fastest = (staying * more ** self.power[:, [at]] for at in (0, 1))
         staying = np.where(self.shifted[:, None], staying, np.nan)
-        lower, upper = (of(of(staying, going), onward * (1 + off)) for of, off in ((np.fmin, -CLOSE), (np.fmax, CLOSE)))
+        lower = np.fmin(np.fmin(staying, going), slowest * (1 - CLOSE))
+        upper = np.fmax(np.fmax(staying, going), fastest * (1 + CLOSE))
+        # One number of ranks says nothing of how more of them go on.
+        single = self.single[:, None]
+        lower = np.where(single, 0.0, lower)
+        upper = np.where(single, np.fmax(upper, np.nanmax(self.values, axis=1, initial=0.0)[:, None] * more), upper)
         opened = open_to(now, Forecast.settled(now.value, lower, upper), beyond & self.open[:, None])
         rows = np.flatnonzero(self.ended)
         return choose(opened, rows_of(most, rows), rows, np.broadcast_to(beyond, (len(rows), len(more))))
@@ -81,17 +104,24 @@ class Met(Structure):
         shape = (len(self.kernels), len(self.points))
         fits = self.values.shape == self.scatter.shape == shape and len(self.metrics) == len(self.kernels)
         fits = fits and self.points.shape == (len(self.points), len(self.parameters))
-        fits = fits and {self.last.shape, self.power.shape, self.ended.shape} == {shape[:1]}
+        fits = fits and {self.last.shape, self.ended.shape} == {shape[:1]} and self.power.shape == (*shape[:1], 2)
         return fits and bool((self.last > 0).all() and (self.scatter >= 0).all())
 
 
 _NONE = np.empty((0, 0))
-NOTHING_MISSED = Met((), (), (), _NONE, _NONE, _NONE, np.empty(0), np.empty(0), np.empty(0, dtype=bool))
+NOTHING_MISSED = Met((), (), (), _NONE, _NONE, _NONE, np.empty(0), np.empty((0, 2)), np.empty(0, dtype=bool))
 
 
-def find_missed(series: Series, predicted: Array, lawless: Collection[Key] = (), drawn: Collection[Key] = ()) -> Met:
+def find_missed(
+    series: Series,
+    predicted: Array,
+    lawless: Collection[Key] = (),
+    drawn: Collection[Key] = (),
+    sided: Collection[Key] = (),
+) -> Met:
     """The counts of `series` that functions miss, given what these predict of them, (s, n), and the `lawless` ones, of
-    which some have `drawn` partners, to whom all ranks send as much."""
+    which some have `drawn` partners, to whom all ranks send as much, and some go by the sides of a grid, others of
+    which fewer ranks cut, so that their last step alone says how they go on."""
     requirement = np.array([metric(name).kind == "requirement" for name in series.metrics], dtype=bool)
     values = reduce(series.values, "median", axis=2)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -113,10 +143,13 @@ def find_missed(series: Series, predicted: Array, lawless: Collection[Key] = (),
         known &= ranks == ranks.max()
     last = np.exp(np.where(known, parts, 0.0).sum(axis=1) / np.maximum(known.sum(axis=1), 1))
     each = _powers(series, values[rows])
-    known = np.isfinite(each) & free[rows][:, None]
-    power = ratio(np.where(known, each, 0.0).sum(axis=1), known.sum(axis=1), np.nan)
-    even = np.array([key in drawn for key in zip(kernels, metrics, strict=True)], dtype=bool)
-    ended = even & known.any(axis=1) & (np.abs(np.where(known, each, 0.0)) <= EXACT).all(axis=1)
+    known = np.isfinite(each) & free[rows][:, None, None]
+    powers = ratio(np.where(known, each, 0.0).sum(axis=2), known.sum(axis=2), np.nan)
+    on_sides = np.array([key in sided for key in zip(kernels, metrics, strict=True)], dtype=bool)
+    powers = np.where(on_sides[:, None], powers[:, -1:], powers)
+    power = np.stack([np.fmin.reduce(powers, axis=1), np.fmax.reduce(powers, axis=1)], axis=1)
+    even, last_step = np.array([key in drawn for key in zip(kernels, metrics, strict=True)], dtype=bool), known[:, -1]
+    ended = even & last_step.any(axis=1) & (np.abs(np.where(last_step, each[:, -1], 0.0)) <= EXACT).all(axis=1)
     return Met(
         series.parameters, kernels, metrics, series.points, values[rows], np.nan_to_num(scatter[rows]), last, power,
         ended,
@@ -124,15 +157,17 @@ def find_missed(series: Series, predicted: Array, lawless: Collection[Key] = (),
 
 
 def _powers(series: Series, values: Array) -> Array:
-    """Powers of the ranks (s, g) by which values (s, n) went on between the two largest numbers of them, for each value
-    of the other parameters; NaN where that is not known."""
-    if "ranks" not in series.parameters:
-        return np.full((len(values), 1), np.nan)
-    axis = series.parameters.index("ranks")
-    ranks, places = series.points[:, axis], np.delete(series.points, axis, axis=1)
-    last = np.unique(ranks)[-2:]
-    if len(last) < 2 or last[0] <= 1:
-        return np.full((len(values), 1), np.nan)
-    low, high = np.nonzero((places[:, None] == places).all(axis=2) & np.outer(ranks == last[0], ranks == last[1]))
-    grown = log_ratio(values[:, high], values[:, low]) / np.log(last[1] / last[0])
-    return np.asarray(np.where(np.isfinite(grown), grown, np.nan))
+    """Powers of the ranks (s, b, g) by which values (s, n) went on between numbers of them next to each other, the
+    three largest above one, for each value of the other parameters; NaN where that is not known."""
+    ranks = series.points[:, series.parameters.index("ranks")] if "ranks" in series.parameters else np.empty(0)
+    numbers = np.unique(ranks[ranks > 1])[-3:]
+    if len(numbers) < 2:
+        return np.full((len(values), 1, 1), np.nan)
+    places, of_points = np.unique(
+        np.delete(series.points, series.parameters.index("ranks"), axis=1), axis=0, return_inverse=True
+    )
+    logs = np.full((len(values), len(numbers), len(places)), np.nan)
+    for at, (number, place) in enumerate(zip(ranks, of_points.reshape(-1), strict=True)):
+        if number in numbers and np.isfinite(row := values[:, at]).any():
+            logs[:, np.searchsorted(numbers, number), place] = np.log(np.where(row > 0, row, np.nan))
+    return np.asarray(np.diff(logs, axis=1) / np.diff(np.log(numbers))[:, None])

@@ -13,17 +13,20 @@ that the volume is the same for all.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
 
-from ranksight.core.arrays import Array
+from ranksight.core.arrays import Array, Mask
 from ranksight.core.errors import InputError
 from ranksight.core.formula import Formula, read_formula
 from ranksight.core.records import dataclass
 from ranksight.model.formula import check_names, evaluate
 from ranksight.model.plaindata import Stored
+from ranksight.model.uncertainty.forecast import Forecast
+from ranksight.model.uncertainty.rows import choose, rows_of
 
 BYTES, MESSAGES = "bytes_sent", "messages"
 BETWEEN = ": "
@@ -150,3 +153,25 @@ class Stated(Stored):
 
 
 NOTHING_STATED = Stated((), {}, np.empty((0, 2)))
+
+
+def extended(
+    stated: Stated, learned: Callable[[Array], Forecast], points: Array, names: Sequence[str], grows: Mask
+) -> Forecast:
+    """The forecast of s series at `points` (k, m), those of stated kernels as they go on from what was measured.
+
+    `learned` (callable): the forecast at any points by the measurements. `names` (s of str): of the series, after their
+    kernels. `grows` (s,): whether a series is a volume; others stay as at the nearest values measured.
+    """
+    answer = learned(points)
+    for kernel in stated.texts:
+        nearest = stated.reference(kernel, points)
+        index = np.flatnonzero([stated.kernel_of(name) == kernel for name in names])
+        out = (nearest != points).any(axis=1)
+        if not len(index) or not out.any():
+            continue
+        factor = np.where(grows[index, None], stated.growth(kernel, points), 1.0)
+        carried = rows_of(learned(nearest), index)
+        carried = replace(carried, **{end: factor * getattr(carried, end) for end in ("value", "lower", "upper")})
+        answer = choose(answer, carried, index, np.broadcast_to(out, carried.value.shape))
+    return answer

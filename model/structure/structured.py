@@ -70,7 +70,7 @@ def structured(
     lawless = {key for key in series.keys if key[1] in SENT} - lawful
     even_draws = drawn_partners(sent_to[2], same)
     drawn = {key for key in lawless if key[0] in even_draws}
-    whole = replace(whole, met=find_missed(series, answered, lawless, drawn))
+    whole = replace(whole, met=find_missed(series, answered, lawless, drawn, whole.unruled))
     exact = {key for key, error in zip(series.keys, missed.tolist(), strict=True) if error <= EXACT}
     iterations = find_iterations(series, exact, missed)
     if iterations is None or not iterations.keys:
@@ -159,6 +159,7 @@ def _structured(
     irregular, uneven = irregular - drawn, uneven - drawn
     loose = (({key for key, known in rules.items() if not known} | set(shown.along)) - irregular - drawn) | uneven
     scattered = tuple(key for key in keys if key[1] in SENT and key[0] in irregular)
+    placed = tuple(key for key in scattered if not rules.get(key[0]))
     unmet = tuple(key for key in keys if key[1] in SENT and key[0] in loose and key not in met)
     levels, unserved = fit_levels(series, **each), find_unserved(series)
     scattered_work = tuple(key for key in keys if key[1] in WORK and key[0] in irregular)
@@ -169,7 +170,7 @@ def _structured(
     unmet += scattered_work
     slabs = find_slabs(series, rules, _transposing(experiment, together), scattered)
     return Functions(
-        fitted, levels, law, minor, stated, unserved, laws, scattered, unmet, most, blocks, slabs, sided=sided
+        fitted, levels, law, minor, stated, unserved, laws, scattered, placed, unmet, most, blocks, slabs, sided=sided
     )
 
 

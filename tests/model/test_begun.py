@@ -189,6 +189,18 @@ def test_what_begins_on_several_ranks_may_follow_a_side_or_a_node():
     assert not fit_rank_laws(made, keys, None, traced, keys).chance.any()
 
 
+def test_counts_that_scatter_have_a_function_from_where_they_begin():
+    """Turns of a solver on two ranks and more, far off any function of them and of nothing on one."""
+    ranks, sizes = np.repeat([1.0, 2, 4, 8], 3), np.tile([10.0, 14, 18], 4)
+    turns = np.array([0.0, 0, 0, 319, 379, 448, 481, 397, 679, 352, 724, 781])
+    points = np.column_stack([ranks, sizes])
+    fitted = fit_series(Series(("ranks", "size"), points, turns[None, :, None], ("dot",), ("messages",)))
+    answer = fitted.predict(np.array([[1.0, 18], [8, 18], [12, 18]]))
+    assert answer.value[0, 0] == 0
+    assert (answer.lower[0, 1:] < [781, 808]).all()
+    assert (answer.upper[0, 1:] > [781, 808]).all()
+
+
 def test_zeros_in_between_are_no_beginning():
     exact = np.where(RANKS == 8, 0.0, sent(RANKS))
     assert not _fit(RANKS[:, None], exact, ("ranks",)).below

@@ -5,13 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import ranksight as rs
 from ranksight.cli.main import main
+from ranksight.core.experiment import Run
 from ranksight.model.fitted_model import Model
 from ranksight.model.series.reducing import Series
 from ranksight.model.structure.loops import Iterations, find_iterations
+from ranksight.model.uncertainty import forecast
+from ranksight.model.uncertainty.forecast import Forecast
 
 RANKS, SIZES = (1, 2, 4, 8), (16, 24, 32)
 TURNS = (14, 18, 25, 15, 19, 27, 15, 20, 26, 16, 19, 25)
@@ -107,3 +111,37 @@ def test_calls_that_follow_no_others_are_counted_by_themselves():
     assert iterations is not None
     assert iterations.counted == (("report", "messages"),)
     assert iterations.keys == (("report", "bytes_sent"),)
+
+
+def reported() -> tuple[Series, Iterations]:
+    calls = np.array(TURNS) // 5
+    given = series(report__messages=calls, report__bytes_sent=calls * 8 * POINTS[:, 1])
+    iterations = found(given)
+    assert iterations is not None
+    return given, iterations
+
+
+def test_as_often_as_nobody_knows_is_no_number():
+    _, iterations = reported()
+    each, count = Forecast.settled(*np.full((3, 1, 2), 8.0)), Forecast.settled(*np.full((3, 1, 2), np.nan))
+    count.status[:] = forecast.NOT_POSITIVE
+    answer = iterations.times(each, count)
+    assert np.isnan(answer.value).all()
+    assert (answer.status == forecast.NOT_POSITIVE).all()
+
+
+def test_tables_without_what_is_called_stay_as_they_are():
+    given, iterations = reported()
+    run = Run({"ranks": 2, "size": 16}, 0, "pmpi")
+    table = pd.DataFrame({"kernel": ["other", "another"], "rank": [0, 1], "bytes_sent": [8.0, 16.0]})
+    ((_, divided),) = iterations.tables(lambda: iter([(run, table)]), given)()
+    assert divided["bytes_sent"].tolist() == [8.0, 16.0]
+
+
+def test_what_nobody_counted_calls_of_is_as_open_as_the_turns():
+    _, iterations = reported()
+    at = np.array([[8.0, 32.0], [8.0, 64.0]])
+    opened = iterations.opened(Forecast.settled(*np.full((3, 1, 2), 100.0)), at)
+    slope = abs(iterations.slopes[0, 1])
+    assert opened.lower[0] == pytest.approx([100.0, 100 / 2**slope])
+    assert opened.upper[0] == pytest.approx([100.0, 100 * 2**slope])

@@ -10,7 +10,9 @@ from ranksight.core.experiment import Experiment, Run
 from ranksight.model.fit import fit
 from ranksight.model.fitted_model import Model
 from ranksight.model.series.reducing import Series
-from ranksight.model.structure.met import NOTHING_MISSED, find_missed
+from ranksight.model.structure.met import NOTHING_MISSED, Met, find_missed
+from ranksight.model.uncertainty import forecast
+from ranksight.model.uncertainty.forecast import Forecast
 
 RANKS = np.array([4.0, 8, 12, 24, 48])
 
@@ -44,3 +46,28 @@ def test_counts_that_scatter_are_met_within_it_and_times_have_laws(metric: str):
     assert find_missed(_series(values, metric), 1.05e9 / RANKS[None]) is NOTHING_MISSED
     missed = find_missed(_series(values, metric), 1.3e9 / RANKS[None])
     assert len(missed.kernels) == (metric == "instructions")
+
+
+def _opened(missed: Met, most: float, now: float, more: float) -> Forecast:
+    known = Forecast.settled(*np.full((3, 1, 1), now)), Forecast.settled(*np.full((3, 1, 1), most))
+    return missed.opened(*known, np.array([more]))
+
+
+def test_lawless_counts_go_on_as_any_of_the_last_steps():
+    values = np.array([1.0, 1, 1, 1, 4])[:, None]
+    missed = find_missed(_series(values, "messages"), values.T, {("k", "messages")})
+    opened = _opened(missed, 4.0, 16.0, 2.0)
+    assert opened.lower[0, 0] == pytest.approx(0.99 * 4)
+    assert opened.upper[0, 0] == pytest.approx(1.01 * 16)
+    # Along sides of a grid, others of which fewer ranks cut, the last step alone says how they go on.
+    missed = find_missed(_series(values, "messages"), values.T, {("k", "messages")}, (), {("k", "messages")})
+    assert _opened(missed, 4.0, 16.0, 2.0).lower[0, 0] == pytest.approx(0.99 * 16)
+
+
+def test_what_one_number_of_ranks_sent_alone_is_unknown_beyond():
+    values = np.array([0.0, 0, 0, 0, 7])[:, None]
+    missed = find_missed(_series(values, "messages"), np.full((1, 5), 1e-5), {("k", "messages")})
+    assert missed.single.all()
+    opened = _opened(missed, 1e-5, 1e-5, 2.0)
+    assert opened.status[0, 0] == forecast.WIDE
+    assert (opened.lower[0, 0], opened.upper[0, 0]) == (0.0, pytest.approx(14.0, rel=0.02))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -104,6 +105,31 @@ def test_partners_on_a_grid_of_several_sides_are_within_reach_along_each(tmp_pat
     answers = {each.metric: each for each in model.predict(ranks=64, metrics=["messages", "bytes_sent"]).answers}
     assert answers["messages"].lower <= 60 <= answers["messages"].upper <= 2 * 60
     assert answers["messages"].ok
+
+
+def test_parts_of_a_mesh_share_its_data(tmp_path: Path) -> None:
+    """Nearest parts, as a partitioner cuts them, send lengths of their own; no rule says which parts are nearest."""
+    made = Experiment.create(tmp_path / "exp", "app", ["ranks"])
+    for p in (1, 2, 4, 8):
+        drawn = np.random.default_rng(p)
+        place = drawn.random((p, 3))
+        apart = np.linalg.norm(place[:, None] - place, axis=2) + 9 * np.eye(p)
+        close = np.argsort(apart, axis=1)[:, : min(p - 1, 4)]
+        links = sorted({pair for a in range(p) for b in close[a] for pair in ((a, int(b)), (int(b), a))})
+        peers = pd.DataFrame(links, columns=["rank", "peer"]).assign(kernel="spmv", operation="Isend", count=5)
+        peers["bytes"] = 1e6 / p**2 * (1 + drawn.random(len(peers)))
+        sent = peers.groupby("rank").agg(messages=("count", "sum"), bytes_sent=("bytes", "sum"))
+        counted = sent.reindex(range(p), fill_value=0.0).astype(float).reset_index().assign(kernel="spmv")
+        made.add(Run({"ranks": p}, 0, "pmpi"), counted, tables={"peers": peers} if len(peers) else {})
+    last = counted[["messages", "bytes_sent"]].mean()
+    model = fit(made)
+    assert set(model.functions.placed) == {("spmv", "messages"), ("spmv", "bytes_sent")}
+    again = Functions.with_structures(model.fitted, model.functions.structures())
+    assert again.placed == model.functions.placed
+    answers = {each.metric: each for each in model.predict(ranks=16, metrics=["messages", "bytes_sent"]).answers}
+    calls, volume = answers["messages"], answers["bytes_sent"]
+    assert calls.lower <= last["messages"] * (1 + 1e-9) < calls.value < 2 * last["messages"] <= calls.upper * (1 + 1e-9)
+    assert volume.lower <= last["bytes_sent"] / 2 < volume.value < last["bytes_sent"] <= volume.upper * (1 + 1e-9)
 
 
 def test_what_all_ranks_have_the_same_of(tmp_path: Path, traced: Experiment) -> None:
