@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from ranksight.core.arrays import Array
+from ranksight.core.arrays import Array, Mask
 from ranksight.core.metrics import LEVELS
 from ranksight.core.sampled import effective, sampling
 from ranksight.counters.signature import HALVES, PART
@@ -83,11 +83,12 @@ def record(
     )
     rows = every.rename_axis("kernel").reset_index()
     variances = np.maximum(error[inexact].to_numpy(), LEAST * every[inexact].to_numpy()) ** 2
-    worth = {name: effective(rows[name].to_numpy(np.float64), variances[:, k], 1.0) for k, name in enumerate(inexact)}
+    ones = np.ones(len(rows))
+    worth = {name: effective(rows[name].to_numpy(np.float64), variances[:, k], ones) for k, name in enumerate(inexact)}
     return sampling(rows, worth), (note,)
 
 
-def _relative(values: pd.DataFrame, error: pd.DataFrame, heavy: Array) -> Array:
+def _relative(values: pd.DataFrame, error: pd.DataFrame, heavy: Mask) -> Array:
     """Errors relative to their values; NaN for small kernels, and for what is next to none of a kernel's loads."""
     least = MATTERS * values["loads"].to_numpy(np.float64)[:, None]
     count = values.to_numpy(np.float64)

@@ -285,7 +285,7 @@ def read_record(folder: Path) -> tuple[pd.DataFrame | None, tuple[str, ...], tup
     share, error = float(table["share"].min()), float(table["error"].max())
     counted = f"{table['simulated'].sum():,} of {table['stretches'].sum():,} stretches between MPI calls were simulated"
     represented = f"and stand for {share:.1%} of the processor time"
-    notes = (f"{counted} {represented}; their weights give back the native time within {error:.1%}",)
+    notes: tuple[str, ...] = (f"{counted} {represented}; their weights give back the native time within {error:.1%}",)
     if record["unseen"]:
         notes += (f"code that takes {record['unseen']:.0%} of the time natively is run after the simulated part",)
     few = (f"the simulated part stands for {share:.0%} of the program: give --sample off to simulate all",)
