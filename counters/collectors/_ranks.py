@@ -14,7 +14,6 @@ from ranksight.core.reading import Reading
 from ranksight.core.units import some_of
 from ranksight.counters import merging
 
-
 PATIENT = 10
 """Niceness of ranks that wait for slower ones: a tenth of the share of a core."""
 
