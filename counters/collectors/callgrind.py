@@ -88,17 +88,20 @@ class Callgrind(Simulation):
         variables = "" if launch.launcher else "RANKSIGHT_FROM_START=1"
         if not self.refine and cache_sizes.sizes(self.caches()) and cache_sizes.install(folder):
             if library is None or self.sample is None or is_python(launch.program):
-                self._in_full(folder)
+                missing = (
+                    "the library that counts MPI calls" if uses_shared_mpi(launch.program) else "a shared MPI library"
+                )
+                python = is_python(launch.program)
+                self._in_full(folder, "it is a program of Python" if python else f"{missing} is missing")
                 return [self.one_run(launch, folder, library, variables)]
             return self._of_part(launch, folder, library, variables, self.sample)
-        self._in_full(folder)
+        self._in_full(folder, "kernels are split" if self.refine else "the tool for all cache sizes cannot be built")
         return self.two_runs(launch, folder, options, library, variables, " --simulate-wb=yes")
 
-    def _in_full(self, folder: Path) -> None:
-        """Record why ranks do not stand for others, where the user asked for it."""
-        if self.by_class:
-            reason = "ranks by class need a compiled program with a shared MPI library, and valgrind's own libraries"
-            sampling.write_record(folder, sampling.Plans(reason=reason))
+    def _in_full(self, folder: Path, why: str) -> None:
+        """Record why no part stands for the whole, unless the user asked for all."""
+        if self.sample is not None:
+            sampling.write_record(folder, sampling.Plans(reason=why))
 
     def _of_part(self, launch: Launch, folder: Path, library: Path, variables: str, counted: int) -> Iterator[Step]:
         """A native run; then one that ends when its signature is simulated, or one in full where there is none.

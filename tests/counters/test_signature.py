@@ -1,6 +1,7 @@
 """The part of a run that stands for all of it, and its weights."""
 
 import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from ranksight.campaign.launching import Template
 from ranksight.counters import signature
 from ranksight.counters.collectors import sampling
 from ranksight.counters.collectors._counting import build
+from ranksight.counters.collectors.callgrind import Callgrind
 
 
 def of(calls, seconds, counted=0):
@@ -111,6 +113,26 @@ int main(int count, char **words) {
     return 0;
 }
 """
+
+
+@pytest.mark.valgrind
+@pytest.mark.parametrize(
+    ("program", "refine", "why"),
+    [
+        ("true", (), "a shared MPI library is missing"),
+        (sys.executable, (), "a program of Python"),
+        ("true", ("k",), "split"),
+    ],
+)
+def test_why_all_is_simulated_is_said(tmp_path, program, refine, why):
+    launch = Template((program,)).fill({"ranks": 1})
+    for counted, expected in ((0, 1), (None, 0)):
+        folder = tmp_path / str(counted)
+        folder.mkdir()
+        list(Callgrind(refine=refine).sampled(counted).steps(launch, folder))
+        _, notes, _ = sampling.read_record(folder)
+        assert len(notes) == expected
+        assert all(note.startswith("simulated in full: ") and why in note for note in notes)
 
 
 @pytest.mark.slow
