@@ -196,26 +196,29 @@ def _like(classes: Ints, pairs: Ints, seconds: Array, seen: Ints, end: int) -> I
     """Of each class the class that stands for it, -1 where none does: itself where it was seen, else the one of the
     same calls that was seen most.
 
-    What ends a run is between other calls than what came before. Where no class of the same calls was seen, the last
-    stretch is of the one that was seen most of those that follow the same two calls and whose occurrences took such
-    times, but for what the clock makes: it is rather left out, which is stated, than counted as what it is not.
+    What ends a loop is between other calls than what came before. Where no class of the same calls was seen, a stretch
+    is of the one that was seen most of those that follow the same two calls and whose occurrences took such times, but
+    for what the clock makes: it is rather left out, which is stated, than counted as what it is not.
     """
     by_seen = np.argsort(seen, kind="stable")
     most = np.full(int(pairs.max()) + 1, -1, dtype=np.int64)
     most[pairs[by_seen[seen[by_seen] > 0]]] = by_seen[seen[by_seen] > 0]
     like: Ints = np.where(seen > 0, np.arange(len(seen)), most[pairs])
-    last = len(classes) - 1
-    if like[classes[last]] < 0 < last:
-        follows = 1 + np.flatnonzero(pairs[classes[: end - 1]] == pairs[classes[last - 1]])
-        times = np.maximum(seconds, _SHORTEST)
+    # What may end a loop: the first stretch of an unseen class, after a pair that a seen one follows.
+    _, first = np.unique(classes, return_index=True)
+    before = pairs[classes[: end - 1]]
+    times = np.maximum(seconds, _SHORTEST)
+    ends = first[(like < 0) & (first > 0)]
+    for at in ends[np.isin(pairs[classes[ends - 1]], before)].tolist():
+        follows = 1 + np.flatnonzero(before == pairs[classes[at - 1]])
         known = np.unique(classes[follows])
         shortest, longest = np.full(len(seen), np.inf), np.zeros(len(seen))
         np.minimum.at(shortest, classes[follows], times[follows])
         np.maximum.at(longest, classes[follows], times[follows])
-        near = (shortest <= times[last] * (1 + AGREE)) & (times[last] <= longest * (1 + AGREE))
+        near = (shortest <= times[at] * (1 + AGREE)) & (times[at] <= longest * (1 + AGREE))
         close = known[near[known]]
         if len(close):
-            like[classes[last]] = close[np.argmax(seen[close])]
+            like[classes[at]] = close[np.argmax(seen[close])]
     return like
 
 

@@ -73,7 +73,7 @@ def test_a_share_below_nine_tenths_is_said(tmp_path):
     sampling.write_record(tmp_path, sampling.Plans((one,)))
     table, notes, warnings = sampling.read_record(tmp_path)
     assert table["simulated"].tolist() == [len(one.weights)]
-    assert "63" in warnings[0]
+    assert "64" in warnings[0]
     assert "159 stretches" in notes[0]
 
 
@@ -170,6 +170,18 @@ def test_the_last_stretch_counts_as_those_that_began_as_it_did() -> None:
     assert found is not None
     assert found.share == pytest.approx(1.0)
     assert found.weights @ seconds[: len(found.weights)] == pytest.approx(seconds.sum(), rel=1e-3)
+
+
+def test_what_ends_a_loop_counts_as_what_else_follows_there() -> None:
+    """Twenty steps of two exchanges, the last of which ends with calls that report results."""
+    calls = np.array([1, *[2, 1] * 20, 5, 6, 3])
+    seconds = np.where(np.arange(len(calls)) % 2 == 1, 1.0, 1e-4)
+    seconds[0], seconds[-3:] = 1e-3, (1.02, 1e-5, 1e-5)
+    found = of(calls, seconds)
+    assert found is not None
+    simulated = calls[: len(found.weights)]
+    assert found.weights[simulated == 2].sum() == pytest.approx(21)
+    assert found.share == pytest.approx(1.0, abs=1e-5)
 
 
 def test_an_end_that_takes_longer_stands_for_itself() -> None:
