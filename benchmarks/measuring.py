@@ -7,7 +7,8 @@ would print at a quarter of its runs, over the time that it then took, both as p
 ranks use. Kernels are those of 1 % of a rank's
 instructions; loads of a level count where they are a thousandth of the kernel's loads. Ranks by class are those of the
 bundled program on 12 ranks, which a grid of 3 x 2 x 2 places at its corners and between them. A second simulation of
-all ranks shows what of the differences is that of two runs: messages come from other places in memory.
+all ranks shows what of the differences is that of two runs: messages come from other places in memory. *Inside* are
+values that differ from the full simulation by less than twice the error that the run states, or than twice 0.1 %.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ import pandas as pd
 from benchmarks.settings import ROOT, Settings, Skipped
 from benchmarks.table import markdown
 from benchmarks.tracer_overhead import MELT
+from ranksight.counters.spread import MATTERS
 
 TITLE = "Cost of simulated counts"
 METRICS = ("visits", "instructions", "loads", "stores", "loads_l1", "loads_l2", "loads_l3", "loads_mem")
@@ -77,7 +79,7 @@ def run(settings: Settings) -> str:
         saved = f"{load} Processor time with ranks by class over that with all ranks: {seconds[0] / seconds[1]:.2f}."
         left = "" if settings.quick else _left(folder / "left", [heat, "--n", "{size}", "--steps", "200"])
         cost = markdown(["program", "plain run, CPU s", "part, times it", "all, times it"], rows)
-        head = ["program", "metric", "values", "median, %", "largest, %"]
+        head = ["program", "metric", "values", "median, %", "largest, %", "inside, %"]
         return f"{cost}\n\n{saved}{left}\n\n{markdown(head, errors)}"
 
 
@@ -136,17 +138,32 @@ def _left(folder: Path, command: Sequence[str]) -> str:
 
 
 def _errors(part: Path, whole: Path) -> list[list[object]]:
-    """Of each metric the number of values, and the median and largest difference from those of the whole run."""
+    """Of each metric the number of values, the median and largest difference from those of the whole run, and the share
+    of the values that differ by less than twice their error and rounding."""
     one, other = (
         pd.read_parquet(next(folder.glob("runs/*/counters.parquet"))).set_index(["kernel", "rank"])
         for folder in (part, whole)
     )
+    stated = _stated(part, one)
     heavy = other.index[other["instructions"] > 0.01 * other["instructions"].groupby("rank").transform("sum")]
     one, other = one.reindex(heavy).fillna(0.0), other.loc[heavy]
     lines: list[list[object]] = []
     for metric in METRICS:
         least = 0.0 if metric == "visits" else 1e-3 * other["loads"]
         error = 100 * (one[metric] / other[metric] - 1).where(other[metric] > least).dropna().abs()
+        inside = ((one[metric] - other[metric]).abs() <= 2 * stated[metric].reindex(heavy).fillna(0.0))[error.index]
         if len(error):
-            lines.append([metric, len(error), float(error.median()), float(error.max())])
+            lines.append([metric, len(error), float(error.median()), float(error.max()), 100 * float(inside.mean())])
     return lines
+
+
+def _stated(part: Path, counts: pd.DataFrame) -> pd.DataFrame:
+    """Errors of the counts of a run by its table of samples; where it has none, those that do not matter."""
+    stated = MATTERS * counts[list(METRICS)]
+    file = next(part.glob("runs/*/sampling.parquet"), None)
+    if file is not None:
+        samples = pd.read_parquet(file)
+        samples["error"] = samples["worth"] * samples["samples"] ** 0.5
+        errors = samples.pivot(index=["kernel", "rank"], columns="metric", values="error").reindex(counts.index)
+        stated = errors.reindex(columns=stated.columns).clip(lower=stated).fillna(stated)
+    return stated

@@ -56,6 +56,7 @@ class Sampling(Protocol):
     """A collector that can simulate a part of a run that stands for the whole."""
 
     sample: int | None
+    by_class: bool
 
     def sampled(self, counted: int | None, by_class: bool = False) -> Collector:
         """The same with `counted` occurrences of what repeats: 0 for as few as stand for all, None for all.
@@ -148,7 +149,8 @@ def _silent(_: str) -> None:
 
 
 def check_alike(experiment: Experiment, collectors: Mapping[str, Collector], kernels: Sequence[str]) -> None:
-    """Refuse to go on with a campaign that simulated other caches or split other kernels.
+    """Refuse to go on with a campaign that simulated other caches, a part where all is asked for, or split other
+    kernels.
 
     Raises InputError.
     """
@@ -162,6 +164,8 @@ def check_alike(experiment: Experiment, collectors: Mapping[str, Collector], ker
                 f"{experiment.path} holds runs of {name} with other caches: {' '.join(sorted(caches))}",
                 "give the same --platform, or name another folder",
             )
+        if isinstance(collector, Sampling):
+            _check_parts(experiment, name, collector)
         if isinstance(collector, Splitting):
             table = experiment.table(run, REFINED)
             split = set() if table is None else set(table["parent"])
@@ -170,6 +174,24 @@ def check_alike(experiment: Experiment, collectors: Mapping[str, Collector], ker
                     f"{experiment.path} holds runs of {name} that split {', '.join(sorted(split)) or 'no kernel'}",
                     "give the same --refine, or name another folder",
                 )
+
+
+def _check_parts(experiment: Experiment, name: str, collector: Sampling) -> None:
+    """Refuse runs of which a part was simulated, or some of the ranks, where all is asked for."""
+    for option, table, asked in (
+        ("--sample", "signature", collector.sample is None),
+        ("--sample-ranks", "rank_classes", not collector.by_class),
+    ):
+        runs = [run for run in experiment.runs if run.collector == name and experiment.columns(run, table)]
+        if asked and table == "rank_classes":
+            tables = [experiment.table(run, table) for run in runs]
+            runs = [run for run, each in zip(runs, tables, strict=True) if (each["rank"] != each["counted_by"]).any()]
+        if asked and runs:
+            raise InputError(
+                f"{option} off: {experiment.path} holds runs of {name} of which a part was simulated, such as "
+                f"{runs[0].id}",
+                f"give {option} auto to keep them, or name another folder",
+            )
 
 
 def _finds_loops(collector: Collector) -> bool:

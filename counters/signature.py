@@ -15,11 +15,22 @@ are seen late. A simulation goes on until it has seen the pairs of calls that oc
 turn, but for :data:`MISSED` of the stretches. What was not seen counts as the class of the same calls that was seen
 most, as noise of the clock divides classes too, and the last stretch, which another call ends, as one that began as it
 did; where the weighted native time then differs from the measured one, k doubles, and a program for which that does not
-help does not repeat. Source: Panadero et al., "P3S: a methodology to analyze and predict application scalability",
-2018.
+help does not repeat.
+
+How far occurrences of a class differ is the error of its counts. It shows in sums with other weights: those of half of
+the n - 1 counted occurrences are raised and those of the others lowered,
+
+    w (1 + f sqrt(b / a)),    w (1 - f sqrt(a / b)),    f^2 = 1 - (n - 1) / (N - 1),
+
+with a and b the numbers in the halves, so that such a sum differs from the first one by one standard error, its sign
+aside: none, where all occurrences are counted. The halves (:data:`HALVES`) are every other occurrence, those at the
+ends of each four, and the earlier ones. Source: Panadero et al., "P3S: a methodology to analyze and predict
+application scalability", 2018.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -41,6 +52,10 @@ RECURRING = 3
 MISSED = 0.01
 """Share of the stretches that may be between pairs of calls that repeat and were not seen: they take little time, but a
 kernel's calls are counted where it is entered."""
+HALVES = ("turns", "pairs", "halves")
+"""Names of the further sums."""
+PART = 0.5
+"""Share of a standard error by which further sums differ: no weight is then below zero."""
 _SMALL = 0.005
 _SHORTEST = 5e-6
 """Seconds below which stretches take the same time as far as the clock knows."""
@@ -50,23 +65,27 @@ _SHORTEST = 5e-6
 class Signature:
     """What of one process is simulated."""
 
-    weights: Array  # of the stretches that are simulated, from the first
+    weights: Array  # (m,) of the stretches that are simulated, from the first
+    further: Array  # (3, m): their weights in the sums that show how far occurrences differ
     stretches: int  # of the whole run
     share: float  # of the whole run's processor time that they stand for: all between the same calls
     simulated: float  # share of the processor time that is simulated
     error: float  # of the weighted time of the simulated stretches, relative to that of all that they stand for
 
 
-def classes_of(calls: Ints, seconds: Array) -> tuple[Ints, Ints]:
+def classes_of(calls: Ints, seconds: Array, begins: Sequence[int] = ()) -> tuple[Ints, Ints]:
     """The class of each stretch, by its bounding calls and its time in powers of four; and each class's pair.
 
     `calls`: what identifies the call that ends each stretch. `seconds`: processor time of each, natively. Times are
     relative to the median of all stretches between the same calls; those that take :data:`_SMALL` of all time together
-    are no class of their own. Classes and pairs count from 0.
+    are no class of their own. `begins`: stretches from which on the program runs other code between the same calls, and
+    the same calls are others therefore. Classes and pairs count from 0.
     """
     _, call = np.unique(calls, return_inverse=True)
     before = np.concatenate(([call.max(initial=0) + 1], call[:-1]))
-    _, pair = np.unique(before * (call.max(initial=0) + 2) + call, return_inverse=True)
+    phase = np.searchsorted(np.sort(np.array(begins, np.int64)), np.arange(len(call)), side="right")
+    number = call.max(initial=0) + 2
+    _, pair = np.unique((phase * number + before) * number + call, return_inverse=True)
     times = np.log2(np.maximum(seconds, _SHORTEST))
     order = np.lexsort((times, pair))
     often = np.bincount(pair)
@@ -80,7 +99,9 @@ def classes_of(calls: Ints, seconds: Array) -> tuple[Ints, Ints]:
     return classes, pair[first]
 
 
-def of_run(classes: Ints, pairs: Ints, seconds: Array, counted: int = 0, agree: float = AGREE) -> Signature | None:
+def of_run(
+    classes: Ints, pairs: Ints, seconds: Array, counted: int = 0, agree: float = AGREE, least: int = 0
+) -> Signature | None:
     """The signature of a process; None where no part of the run stands for the whole.
 
     Parameters
@@ -96,20 +117,22 @@ def of_run(classes: Ints, pairs: Ints, seconds: Array, counted: int = 0, agree: 
         where none does.
     agree : float, optional
         Largest difference of the weighted time from the measured one, where `counted` is not given.
+    least : int, optional
+        Stretches to simulate at least.
     """
     if len(classes) == 0 or not seconds.sum() > 0:
         return None
     order = np.argsort(classes, kind="stable")
     missed = _missed(pairs[classes])
     if counted:
-        return _of_counted(classes, pairs, seconds, order, missed, counted)
-    every = [_of_counted(classes, pairs, seconds, order, missed, number) for number in COUNTS]
+        return _of_counted(classes, pairs, seconds, order, missed, counted, least)
+    every = [_of_counted(classes, pairs, seconds, order, missed, number, least) for number in COUNTS]
     good = [one for one in every if one and one.simulated <= WORTH and one.share >= ENOUGH and one.error <= agree]
     return min(good, key=lambda one: one.simulated, default=None)
 
 
 def _of_counted(
-    classes: Ints, pairs: Ints, seconds: Array, order: Ints, missed: Array, counted: int
+    classes: Ints, pairs: Ints, seconds: Array, order: Ints, missed: Array, counted: int, least: int
 ) -> Signature | None:
     """The signature with as many occurrences counted. `order`: the stretches by their class; `missed` as of
     :func:`_missed`."""
@@ -120,6 +143,7 @@ def _of_counted(
     rank = np.empty(len(classes), np.int64)  # number of each stretch among the occurrences of its class
     rank[order] = np.arange(len(classes)) - np.repeat(starts, often)
     time = np.bincount(classes, seconds, len(starts))
+    complete = np.maximum(complete, min(least, len(classes)))
     at = np.argsort(complete, kind="stable")
     share = np.cumsum(time[at]) / total
     spent = np.cumsum(seconds)[complete[at] - 1] / total
@@ -136,9 +160,27 @@ def _of_counted(
     later = (often - 1) / np.maximum(seen - 1, 1)
     simulated, once = classes[:end], seen[classes[:end]] == 1
     weights = np.where(rank[:end] == 0, np.where(once, often[simulated], 1.0), later[simulated])
+    further = weights * (1.0 + PART * _halves(rank[:end], seen[simulated] - 1, often[simulated] - 1))
     stood = float(time[stands].sum())
     error = abs(float(weights @ seconds[:end]) / stood - 1.0)
-    return Signature(weights, len(classes), stood / total, float(spent[enough]), error)
+    return Signature(weights, further, len(classes), stood / total, float(spent[enough]), error)
+
+
+def _halves(number: Ints, counted: Ints, whole: Ints) -> Array:
+    """By how much of itself (3, m) each weight is raised in the sums of :data:`HALVES`, in standard errors.
+
+    `number` (m,): of a stretch among the occurrences of its class, 0 the first. `counted`, `whole` (m,): occurrences of
+    the class after the first that are simulated, and all.
+    """
+    at = number - 1
+    upper = np.array([at % 2 == 0, at % 4 % 3 == 0, 2 * at < counted])
+    rest, odd = np.divmod(counted, 4)
+    many = np.array([(counted + 1) // 2, 2 * rest + (odd > 0), (counted + 1) // 2])
+    few = counted - many
+    left = np.sqrt(np.maximum(1.0 - counted / np.maximum(whole, 1), 0.0))
+    ratio = np.sqrt(few / np.maximum(many, 1))
+    each = np.where(upper, ratio, -1 / np.where(ratio > 0, ratio, 1.0))
+    return np.asarray(np.where((at >= 0) & (few > 0), left * each, 0.0))
 
 
 def _missed(pairs: Ints) -> Array:
@@ -154,23 +196,29 @@ def _like(classes: Ints, pairs: Ints, seconds: Array, seen: Ints, end: int) -> I
     """Of each class the class that stands for it, -1 where none does: itself where it was seen, else the one of the
     same calls that was seen most.
 
-    What ends a run is between other calls than what came before. Where no class of the same calls was seen, the last
-    stretch is of the one that was seen most of those that follow the same two calls and usually take the time that it
-    took, but for what the clock makes: it is rather left out, which is stated, than counted as what it is not.
+    What ends a loop is between other calls than what came before. Where no class of the same calls was seen, a stretch
+    is of the one that was seen most of those that follow the same two calls and whose occurrences took such times, but
+    for what the clock makes: it is rather left out, which is stated, than counted as what it is not.
     """
     by_seen = np.argsort(seen, kind="stable")
     most = np.full(int(pairs.max()) + 1, -1, dtype=np.int64)
     most[pairs[by_seen[seen[by_seen] > 0]]] = by_seen[seen[by_seen] > 0]
     like: Ints = np.where(seen > 0, np.arange(len(seen)), most[pairs])
-    last = len(classes) - 1
-    if like[classes[last]] < 0 < last:
-        follows = 1 + np.flatnonzero(pairs[classes[: end - 1]] == pairs[classes[last - 1]])
-        times = np.log2(np.maximum(seconds, _SHORTEST))
+    # What may end a loop: the first stretch of an unseen class, after a pair that a seen one follows.
+    _, first = np.unique(classes, return_index=True)
+    before = pairs[classes[: end - 1]]
+    times = np.maximum(seconds, _SHORTEST)
+    ends = first[(like < 0) & (first > 0)]
+    for at in ends[np.isin(pairs[classes[ends - 1]], before)].tolist():
+        follows = 1 + np.flatnonzero(before == pairs[classes[at - 1]])
         known = np.unique(classes[follows])
-        usual = np.array([np.median(times[follows[classes[follows] == each]]) for each in known])
-        close = known[np.abs(usual - times[last]) <= np.log2(1 + AGREE)]
+        shortest, longest = np.full(len(seen), np.inf), np.zeros(len(seen))
+        np.minimum.at(shortest, classes[follows], times[follows])
+        np.maximum.at(longest, classes[follows], times[follows])
+        near = (shortest <= times[at] * (1 + AGREE)) & (times[at] <= longest * (1 + AGREE))
+        close = known[near[known]]
         if len(close):
-            like[classes[last]] = close[np.argmax(seen[close])]
+            like[classes[at]] = close[np.argmax(seen[close])]
     return like
 
 

@@ -110,9 +110,14 @@ class Simulation:
         return Step(before_program(launch, folder, f"{tool} {options} {names}", ranks), enough=enough)
 
 
-def files_of(folder: Path, launch: Launch, level: str, ranks: Sequence[int] | None = None) -> dict[int, Path]:
-    """The files of all ranks, or of `ranks`, from one run: ``l2``, ``l3``, or ``sizes``."""
-    return rank_files(folder, rf"{level}\.(?P<rank>\d+)\.(\d+)\.\2", launch, "callgrind", rf"{level}-log\..*", ranks)
+def files_of(
+    folder: Path, launch: Launch, level: str, ranks: Sequence[int] | None = None, suffix: str = ""
+) -> dict[int, Path]:
+    """The files of all ranks, or of `ranks`, from one run: ``l2``, ``l3``, or ``sizes``, the latter with the `suffix`
+    of a sum."""
+    return rank_files(
+        folder, rf"{level}\.(?P<rank>\d+)\.(\d+)\.\2{suffix}", launch, "callgrind", rf"{level}-log\..*", ranks
+    )
 
 
 def files_of_both(folder: Path, launch: Launch) -> list[dict[int, Path]]:
@@ -167,6 +172,6 @@ def build(folder: Path, *more: str) -> Path | None:
     with as_file(files("ranksight.counters.collectors")) as sources:
         given = [str(sources / name) for name in ("between_init_and_finalize.c", *more)]
         options = ["-O2", "-shared", "-fPIC", f"-I{include}", f"-I{folder.resolve()}"]
-        command = [compiler, *options, *given, "-o", str(library), "-ldl"]
+        command = [compiler, *options, *given, "-o", str(library), "-ldl", "-lrt"]
         done = subprocess.run(command, capture_output=True, check=False, timeout=60)
     return library if done.returncode == 0 else None

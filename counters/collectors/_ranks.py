@@ -14,18 +14,22 @@ from ranksight.core.reading import Reading
 from ranksight.core.units import some_of
 from ranksight.counters import merging
 
+PATIENT = 10
+"""Niceness of ranks that wait for slower ones: a tenth of the share of a core."""
+
 
 def before_program(launch: Launch, folder: Path, command: str, ranks: Sequence[int] | None = None) -> tuple[str, ...]:
     """The launch with a shell line in front of the program on every rank.
 
     `command`: a POSIX shell command that ends before the program; ``$0`` is `folder`, ``$place`` the same for tools
     that expand ``%`` in names, ``$rank`` the rank, ``$$`` the process, which becomes the program's. `ranks`: those
-    that have it, all by default; on others the program runs by itself.
+    that have it, all by default; on others the program runs by itself, and where ranks share cores with less of them:
+    it waits for the slow ranks, and waiting takes as much of a core as the others leave.
     """
     place = "'" + str(folder.resolve()).replace("%", "%%").replace("'", "'\\''") + "'"
     measured = f'exec {command} "$@"'
     if ranks is not None:
-        measured = f'case $rank in {"|".join(map(str, ranks))}) {measured};; esac; exec "$@"'
+        measured = f'case $rank in {"|".join(map(str, ranks))}) {measured};; esac; exec nice -n {PATIENT} "$@"'
     line = f"rank={rank_expression()}; place={place}; {measured}"
     return launch.wrap(("/bin/sh", "-c", line, str(folder.resolve())))
 

@@ -37,6 +37,17 @@ static void prologue(IRSB *out, Function *function, Addr address, const VexGuest
     addStmtToIRSB(out, IRStmt_Dirty(dirty));
 }
 
+/* Keep that code of an object was executed. */
+static void executed(const HChar *object, Addr start, UInt bytes) {
+    DebugInfo *info = VG_(find_DebugInfo)(VG_(current_DiEpoch)(), start);
+    if (sums == 1 || info == NULL) return;
+    if (block_count == block_room) {
+        block_room = 2 * block_room + 1024;
+        blocks = VG_(realloc)("blocks", blocks, block_room * sizeof(Block));
+    }
+    blocks[block_count++] = (Block){start - VG_(DebugInfo_get_text_bias)(info), bytes, object};
+}
+
 /* The block with its instructions counted, and nothing else. */
 static IRSB *counted(IRSB *in) {
     IRSB *out = deepCopyIRSBExceptStmts(in);
@@ -62,7 +73,11 @@ static IRSB *instrument(VgCallbackClosure *closure, IRSB *in, const VexGuestLayo
     if (only) return counted(in);
     out = deepCopyIRSBExceptStmts(in);
     while (k < in->stmts_used && in->stmts[k]->tag != Ist_IMark) addStmtToIRSB(out, in->stmts[k++]);
-    if (VG_(DebugInfo_sect_kind)(&name, start) != Vg_SectPLT) prologue(out, function_at(start), start, layout);
+    if (VG_(DebugInfo_sect_kind)(&name, start) != Vg_SectPLT) {
+        Function *function = function_at(start);
+        prologue(out, function, start, layout);
+        executed(function->object, start, extents->len[0]);
+    }
     for (; k < in->stmts_used; k++) {
         IRStmt *st = in->stmts[k];
         switch (st->tag) {

@@ -1,26 +1,32 @@
 /* Part of cache_sizes.c: functions, the calls between them, and what each of them costs. */
 
-static double *zeros(void) { return VG_(calloc)("costs", EVENTS, sizeof(double)); }
+static double *zeros(void) { return VG_(calloc)("costs", SUMS * EVENTS, sizeof(double)); }
 
 /* What was counted since the last change goes to the function that the program is in. */
 static void settle(void) {
-    Int k, count = missed ? events : DW + 1;
+    Int k, s, count = missed ? events : DW + 1;
     double *sum = now->sum, *cost = now->depth ? now->frames[now->depth - 1].function->cost : NULL;
     for (k = 0; k < count; k++) {
-        double change = weight * (double)(Long)(total[k] - last[k]);
+        double change = (double)(Long)(total[k] - last[k]);
         last[k] = total[k];
-        sum[k] += change;
-        if (cost) cost[k] += change;
+        for (s = 0; s < sums; s++) {
+            sum[s * EVENTS + k] += weight[s] * change;
+            if (cost) cost[s * EVENTS + k] += weight[s] * change;
+        }
     }
     missed = False;
 }
 
+/* The thread's sums when a frame began. */
+static double *start_of(Int depth) { return now->starts + (SizeT)depth * sums * events; }
+
 static void push(Function *function, Addr stack) {
     Arc *arc = NULL, **place;
+    Int s;
     if (now->depth == now->room) {
         now->room = 2 * now->room + 64;
         now->frames = VG_(realloc)("frames", now->frames, now->room * sizeof(Frame));
-        now->starts = VG_(realloc)("starts", now->starts, (SizeT)now->room * events * sizeof(double));
+        now->starts = VG_(realloc)("starts", now->starts, (SizeT)now->room * sums * events * sizeof(double));
     }
     if (now->depth) {
         Function *from = now->frames[now->depth - 1].function;
@@ -32,20 +38,22 @@ static void push(Function *function, Addr stack) {
         } else
             *place = arc->next;
         arc->next = from->arcs, from->arcs = arc;
-        arc->calls += weight;
+        for (s = 0; s < sums; s++) arc->calls[s] += weight[s];
         arc->active++;
     }
     now->frames[now->depth] = (Frame){stack, function, arc};
-    VG_(memcpy)(now->starts + (SizeT)now->depth * events, now->sum, events * sizeof(double));
+    for (s = 0; s < sums; s++)
+        VG_(memcpy)(start_of(now->depth) + s * events, now->sum + s * EVENTS, events * sizeof(double));
     now->depth++;
 }
 
 static void pop(void) {
     Arc *arc = now->frames[--now->depth].arc;
-    double *start = now->starts + (SizeT)now->depth * events;
-    Int k;
+    double *start = start_of(now->depth);
+    Int k, s;
     if (arc && --arc->active == 0)
-        for (k = 0; k < events; k++) arc->cost[k] += now->sum[k] - start[k];
+        for (s = 0; s < sums; s++)
+            for (k = 0; k < events; k++) arc->cost[s * EVENTS + k] += now->sum[s * EVENTS + k] - start[s * events + k];
 }
 
 /* Whether it is a further block of the code without a symbol that the program is in. */

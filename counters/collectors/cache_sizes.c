@@ -13,6 +13,8 @@
  *
  * Events: Ir Dr Dw, D1mr D1mw, dirty, and for each larger cache its misses of reads and writes, r<n> w<n>, n from 0.
  * Understands callgrind's requests to start, stop, zero and dump, and one of its own: from here on, counts weigh so much.
+ * NAME.code lists what was executed while it counted: address in the object as linked, bytes, object.
+ * Further weights make sums that differ from the first by what occurrences differ by, each in a file with a suffix.
  * The prologue of every block is one comparison; the rest is done where the function changes.
  */
 #include "pub_tool_basics.h"
@@ -32,13 +34,13 @@
 #include "pub_tool_transtab.h"
 #include "pub_tool_vki.h"
 
-enum { IR, DR, DW, D1MR, D1MW, DIRTY, FIXED, CACHES = 32, EVENTS = FIXED + 2 * CACHES };
+enum { IR, DR, DW, D1MR, D1MW, DIRTY, FIXED, CACHES = 32, EVENTS = FIXED + 2 * CACHES, SUMS = 4 };
 enum { JUMP, CALL, RETURN };
 /* callgrind.h numbers its requests so; the weight, in millionths, is this tool's own. */
 enum { DUMP = VG_USERREQ_TOOL_BASE('C', 'T'), ZERO, TOGGLE, DUMP_AT, START, STOP, WEIGH = VG_USERREQ_TOOL_BASE('R', 'S'), INSTRUCTIONS };
 
 typedef struct { UInt ways, bits, mask, *tags; } Cache;
-typedef struct Arc { struct Arc *next; struct Function *to; Int active; double calls, *cost; } Arc;
+typedef struct Arc { struct Arc *next; struct Function *to; Int active; double calls[SUMS], *cost; } Arc;
 typedef struct Function {
     struct Function *next;
     HChar *name, *object, *file;
@@ -48,10 +50,11 @@ typedef struct Function {
     double *cost;
     Arc *arcs;
 } Function;
+typedef struct { Addr address; UInt bytes; const HChar *object; } Block;
 typedef struct { Addr stack; Function *function; Arc *arc; } Frame;
 typedef struct {
     Frame *frames;
-    double *starts, *sum; /* of each frame, the thread's sum when it began */
+    double *starts, *sum; /* of each frame, the thread's sums when it began; like all costs, by weight and event */
     Int depth, room;
     ULong expected, kind;
 } Thread;
@@ -62,10 +65,14 @@ static UChar *written; /* lines of the first level that the level with dirty lin
 static UInt line_bits;
 static Int sizes, events;
 static ULong total[EVENTS], last[EVENTS];
-static double weight = 1.0;
+static double weight[SUMS] = {1.0};
+static const HChar *suffix[SUMS] = {"", ".turns", ".pairs", ".halves"};
+static Int sums = 1; /* weights that are used */
 static Bool counting = True, only, missed, done;
 static ULong expected, kind; /* the function that the program is in, 0 after a call or return; and which of them */
 static Function *table[8192];
+static Block *blocks; /* of code that was executed */
+static SizeT block_count, block_room;
 static Thread *threads, *now;
 
 #include "cache_levels.h"
@@ -97,10 +104,18 @@ static void zero(void) {
     leave_all();
     for (h = 0; h < 8192; h++)
         for (Function *function = table[h]; function; function = function->next) {
-            VG_(memset)(function->cost, 0, EVENTS * sizeof(double));
+            VG_(memset)(function->cost, 0, SUMS * EVENTS * sizeof(double));
             for (Arc *arc = function->arcs; arc; arc = arc->next)
-                arc->calls = 0, VG_(memset)(arc->cost, 0, EVENTS * sizeof(double));
+                VG_(memset)(arc->calls, 0, sizeof arc->calls), VG_(memset)(arc->cost, 0, SUMS * EVENTS * sizeof(double));
         }
+}
+
+/* From now on costs are kept by weight: frames are then larger. */
+static void use_all_sums(void) {
+    Thread *thread;
+    leave_all();
+    for (thread = threads; thread < threads + VG_N_THREADS; thread++) thread->room = 0;
+    sums = SUMS;
 }
 
 static void count(Bool start) {
@@ -118,12 +133,14 @@ static void print_costs(VgFile *file, UInt line, const double *cost) {
     VG_(fprintf)(file, "\n");
 }
 
-static void write_file(void) {
-    HChar *name = VG_(expand_file_name)("--out-file", out_option);
-    VgFile *file = VG_(fopen)(name, VKI_O_CREAT | VKI_O_TRUNC | VKI_O_WRONLY, 0644);
+static void write_sum(Int s) {
+    HChar *base = VG_(expand_file_name)("--out-file", out_option), *name = VG_(malloc)("name", VG_(strlen)(base) + 16);
+    VgFile *file;
     double sum[EVENTS] = {0};
     Int h, k;
-    leave_all();
+    VG_(sprintf)(name, "%s%s", base, suffix[s]);
+    VG_(free)(base);
+    file = VG_(fopen)(name, VKI_O_CREAT | VKI_O_TRUNC | VKI_O_WRONLY, 0644);
     if (file == NULL) {
         VG_(umsg)("cannot write %s\n", name);
         return;
@@ -135,15 +152,16 @@ static void write_file(void) {
     for (h = 0; h < 8192; h++)
         for (Function *function = table[h]; function; function = function->next) {
             const HChar *where = function->file ? function->file : "???";
-            if (function->cost[IR] < 0.5 && function->arcs == NULL) continue;
+            const double *cost = function->cost + s * EVENTS;
+            if (cost[IR] < 0.5 && function->arcs == NULL) continue;
             VG_(fprintf)(file, "\nob=%s\nfl=%s\nfn=%s\n", function->object, where, function->name);
-            print_costs(file, function->line, function->cost);
-            for (k = 0; k < events; k++) sum[k] += function->cost[k];
+            print_costs(file, function->line, cost);
+            for (k = 0; k < events; k++) sum[k] += cost[k];
             for (Arc *arc = function->arcs; arc; arc = arc->next) {
-                if (arc->calls < 0.5) continue;
+                if (arc->calls[s] < 0.5) continue;
                 VG_(fprintf)(file, "cob=%s\ncfi=%s\ncfn=%s\ncalls=%llu %u\n", arc->to->object,
-                             arc->to->file ? arc->to->file : "???", arc->to->name, (ULong)(arc->calls + 0.5), arc->to->line);
-                print_costs(file, function->line, arc->cost);
+                             arc->to->file ? arc->to->file : "???", arc->to->name, (ULong)(arc->calls[s] + 0.5), arc->to->line);
+                print_costs(file, function->line, arc->cost + s * EVENTS);
             }
         }
     VG_(fprintf)(file, "\ntotals:");
@@ -153,18 +171,39 @@ static void write_file(void) {
     VG_(free)(name);
 }
 
+static void write_code(void) {
+    HChar *base = VG_(expand_file_name)("--out-file", out_option), *name = VG_(malloc)("name", VG_(strlen)(base) + 16);
+    VgFile *file;
+    SizeT k;
+    VG_(sprintf)(name, "%s.code", base);
+    file = VG_(fopen)(name, VKI_O_CREAT | VKI_O_TRUNC | VKI_O_WRONLY, 0644);
+    for (k = 0; file && k < block_count; k++)
+        VG_(fprintf)(file, "%lx %u %s\n", blocks[k].address, blocks[k].bytes, blocks[k].object);
+    if (file) VG_(fclose)(file);
+    VG_(free)(base), VG_(free)(name);
+}
+
+static void write_files(void) {
+    Int s;
+    leave_all();
+    for (s = 0; s < sums; s++) write_sum(s);
+    if (sums > 1) write_code();
+}
+
 static Bool request(ThreadId id, UWord *words, UWord *answer) {
+    Int s;
     if (!VG_IS_TOOL_USERREQ('C', 'T', words[0]) && !VG_IS_TOOL_USERREQ('R', 'S', words[0])) return False;
     *answer = 0;
     switch (words[0]) {
     case START: count(True); break;
     case STOP: count(False); break;
     case ZERO: zero(); break;
-    case DUMP: case DUMP_AT: write_file(), done = True; break;
+    case DUMP: case DUMP_AT: write_files(), done = True; break;
     case INSTRUCTIONS: *answer = total[IR] + 1; break; /* 0 is the answer where nothing counts */
     case WEIGH:
         if (counting && now) settle();
-        weight = (double)words[1] / 1e6;
+        for (s = 0; s < SUMS; s++) weight[s] = (double)words[1 + s] / 1e6;
+        if (sums < SUMS) use_all_sums();
         break;
     default: break;
     }
@@ -201,7 +240,7 @@ static void begin(void) {
 }
 
 static void end(Int status) {
-    if (!done && !only) write_file();
+    if (!done && !only) write_files();
 }
 
 static void forked(ThreadId id) { zero(), done = False; }

@@ -5,16 +5,20 @@ every size at once, and counts reads and writes that miss each of them, per func
 each size are those of callgrind with a last level of that size, to the digit but for two things: instructions go to no
 cache, and written lines are marked once.
 
-It is compiled against the libraries that an installed valgrind brings for tools. Where they or a compiler are missing,
+It is compiled against the libraries that an installed valgrind brings for tools, once, into
+``$XDG_CACHE_HOME/ranksight/cachesizes/<key>/`` (``~/.cache`` by default): the key is a hash of its sources, of these
+libraries and of the compiler. Where they or a compiler are missing,
 callgrind runs twice in its place, for three cache levels and no other size.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import subprocess
 import tempfile
+from contextlib import suppress
 from functools import cache
 from importlib.resources import as_file, files
 from pathlib import Path
@@ -99,9 +103,41 @@ def _installation() -> tuple[str, Path, Path] | None:
 
 @cache
 def _compiled() -> bytes | None:
-    """The tool, compiled once a process and tried on a program that does nothing; None where it cannot be used."""
-    compiler = next(filter(None, map(shutil.which, (os.environ.get("CC") or "cc", "gcc", "clang"))), None)
-    found = _installation()
+    """The tool, from the cache where it has been compiled before; None where it cannot be used."""
+    place = _place()
+    with suppress(OSError):
+        return (place / TOOL).read_bytes()
+    tool = _compile()
+    if tool is not None:
+        with suppress(OSError):
+            place.mkdir(parents=True, exist_ok=True)
+            with tempfile.NamedTemporaryFile(dir=place, delete=False) as file:
+                file.write(tool)
+            os.replace(file.name, place / TOOL)
+    return tool
+
+
+def _place() -> Path:
+    """Where the tool for this valgrind and compiler is when it is compiled."""
+    system, _, libraries = _installation() or ("", Path(), Path())
+    digest = hashlib.sha256()
+    with as_file(files("ranksight.counters.collectors")) as sources:
+        for source in (sources / "cache_sizes.c", *sorted(sources.glob("cache_*.h"))):
+            digest.update(source.read_bytes())
+    archives = [libraries / f"lib{part}-{system}.a" for part in ("coregrind", "vex")]
+    states = [(str(path), path.stat().st_size, path.stat().st_mtime_ns) for path in archives if path.exists()]
+    digest.update(repr((states, _compiler(), _OPTIONS, _LOADED_AT)).encode())
+    root = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser())
+    return root / "ranksight" / TOOL / digest.hexdigest()[:24]
+
+
+def _compiler() -> str | None:
+    return next(filter(None, map(shutil.which, (os.environ.get("CC") or "cc", "gcc", "clang"))), None)
+
+
+def _compile() -> bytes | None:
+    """The tool, compiled and tried on a program that does nothing; None where it cannot be used."""
+    compiler, found = _compiler(), _installation()
     valgrind = shutil.which("valgrind")
     if compiler is None or found is None or valgrind is None:
         return None

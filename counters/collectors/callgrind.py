@@ -32,6 +32,8 @@ from ranksight.campaign.launching import Launch
 from ranksight.core import leftout, places
 from ranksight.core.errors import InputError, ToolError
 from ranksight.core.reading import Reading
+from ranksight.core.sampled import TABLE as SAMPLES
+from ranksight.counters import spread
 from ranksight.counters.attribution import Attributed, attribute
 from ranksight.counters.callgrind_profile import read
 from ranksight.counters.collectors import cache_sizes, sampling
@@ -45,8 +47,11 @@ from ranksight.counters.collectors._counting import (
 )
 from ranksight.counters.collectors._ranks import before_program, refuse_script
 from ranksight.counters.refine import split, wanted
+from ranksight.counters.signature import HALVES
 
 _DIFFERENT = 1e-3
+_ATTEMPTS = 3
+"""Parts that are simulated, each longer than the one before, until one runs all code that takes time."""
 _PROFILE = re.compile(r"(?:l2|l3|sizes)(?:\.\d+){3}")
 
 
@@ -83,17 +88,20 @@ class Callgrind(Simulation):
         variables = "" if launch.launcher else "RANKSIGHT_FROM_START=1"
         if not self.refine and cache_sizes.sizes(self.caches()) and cache_sizes.install(folder):
             if library is None or self.sample is None or is_python(launch.program):
-                self._in_full(folder)
+                missing = (
+                    "the library that counts MPI calls" if uses_shared_mpi(launch.program) else "a shared MPI library"
+                )
+                python = is_python(launch.program)
+                self._in_full(folder, "it is a program of Python" if python else f"{missing} is missing")
                 return [self.one_run(launch, folder, library, variables)]
             return self._of_part(launch, folder, library, variables, self.sample)
-        self._in_full(folder)
+        self._in_full(folder, "kernels are split" if self.refine else "the tool for all cache sizes cannot be built")
         return self.two_runs(launch, folder, options, library, variables, " --simulate-wb=yes")
 
-    def _in_full(self, folder: Path) -> None:
-        """Record why ranks do not stand for others, where the user asked for it."""
-        if self.by_class:
-            reason = "ranks by class need a compiled program with a shared MPI library, and valgrind's own libraries"
-            sampling.write_record(folder, sampling.Plans(reason=reason))
+    def _in_full(self, folder: Path, why: str) -> None:
+        """Record why no part stands for the whole, unless the user asked for all."""
+        if self.sample is not None:
+            sampling.write_record(folder, sampling.Plans(reason=why))
 
     def _of_part(self, launch: Launch, folder: Path, library: Path, variables: str, counted: int) -> Iterator[Step]:
         """A native run; then one that ends when its signature is simulated, or one in full where there is none.
@@ -117,16 +125,28 @@ class Callgrind(Simulation):
                 calls = f'{variables} RANKSIGHT_CALLS="$0/calls.$rank"'
                 yield self.one_run(launch, folder, library, calls, only_instructions=True)
                 plans = sampling.plan(launch, folder, counted, self.by_class)
-        if plans.signatures:
+        for attempt in range(_ATTEMPTS):
+            if not plans.signatures:
+                break
             ranks = None if plans.stands is None else plans.stands.simulated
             enough = tuple(sampling.marks(range(launch.ranks) if ranks is None else ranks, folder, "done"))
             yield self.one_run(launch, folder, library, f'{variables} RANKSIGHT_PLAN="$0/plan.$rank"', enough, ranks)
             if not all(file.exists() for file in enough):
                 plans = sampling.Plans(reason="the calls of the simulated run were others than those of the native one")
-                for file in folder.glob("sizes*"):
-                    file.unlink()
+                break
+            further = sampling.after_unseen(launch, folder, plans, counted, self.by_class)
+            plans = replace(plans, unseen=0.0) if further is None else further
+            if further is None or counted:
+                break
+            if not plans.signatures or attempt == _ATTEMPTS - 1:
+                plans = sampling.Plans(
+                    reason=f"code that takes {plans.unseen:.0%} of the time is first run later than the rest repeats"
+                )
+                break
+            _remove(folder, "sizes*", "plan.*.done")
         sampling.write_record(folder, plans)
         if not plans.signatures:
+            _remove(folder, "sizes*")
             yield self.one_run(launch, folder, library, variables)
 
     def _attributed(self, path: Path) -> Attributed:
@@ -158,6 +178,20 @@ class Callgrind(Simulation):
         first, last = (files_of(folder, launch, level) for level in ("l2", "l3"))
         for rank in range(launch.ranks):
             yield rank, self._attributed(first[rank]), self._attributed(last[rank]), None
+
+    def _sums(self, folder: Path, launch: Launch, ranks: Iterable[int]) -> Iterator[tuple[int, list[pd.DataFrame]]]:
+        """Of each rank that was simulated the metrics by the further weights of its part."""
+        levels, ranks = self.caches(), list(ranks)
+        second = cache_sizes.sizes(levels)[1:].index(levels[1].option)
+        files = [files_of(folder, launch, "sizes", ranks, f".{name}") for name in HALVES]
+        for rank in ranks:
+            found = [self._attributed(each[rank]) for each in files]
+            pairs = [(each, *cache_sizes.as_two_runs(each.kernels, second)) for each in found]
+            tables = [
+                _join(replace(each, kernels=small), replace(each, kernels=large), levels[-1].line)[0]
+                for each, small, large in pairs
+            ]
+            yield rank, tables
 
     def collect(self, launch: Launch, folder: Path) -> Reading:
         """Read every rank; see the module for the metrics."""
@@ -197,6 +231,14 @@ class Callgrind(Simulation):
         notes.extend(level.note for level in levels if level.note)
         signature, more, warnings = sampling.read_record(folder)
         notes.extend(more)
+        inexact = None
+        if signature is not None:
+            growth = float(signature["stretches"].sum() / signature["simulated"].sum())
+            off = {
+                rank: spread.errors(tables[rank], every, growth) for rank, every in self._sums(folder, launch, tables)
+            }
+            inexact, more = spread.record(tables, off, counted_by)
+            notes.extend(more)
         ranks, more, further = (None, (), ()) if stands is None else sampling.record_of_ranks(stands, tables)
         notes.extend(more)
         metrics = [name for name in counters.columns if name not in ("kernel", "rank")]
@@ -208,12 +250,19 @@ class Callgrind(Simulation):
             | ({"refined": parents} if self.refine else {})
             | ({cache_sizes.TABLE: _of_all(every, counted_by)} if every else {})
             | ({} if ranks is None else {sampling.RANKS_TABLE: ranks})
-            | ({} if signature is None else {sampling.TABLE: signature}),
+            | ({} if signature is None else {sampling.TABLE: signature})
+            | ({} if inexact is None else {SAMPLES: inexact}),
             provenance=dict.fromkeys(metrics, self.simulated),
             notes=tuple(notes),
             warnings=(*warnings, *further),
             source=tuple(sorted(file.name for file in folder.iterdir() if _PROFILE.fullmatch(file.name))),
         )
+
+
+def _remove(folder: Path, *patterns: str) -> None:
+    for pattern in patterns:
+        for file in folder.glob(pattern):
+            file.unlink()
 
 
 def _of_all(tables: Mapping[int, pd.DataFrame], counted_by: Iterable[int]) -> pd.DataFrame:

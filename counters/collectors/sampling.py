@@ -6,16 +6,19 @@ import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, field, replace
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 import pandas as pd
 
 from ranksight.campaign.launching import Launch
+from ranksight.core.arrays import Ints
 from ranksight.core.metrics import LEVELS
 from ranksight.core.records import dataclass
 from ranksight.counters import signature
+from ranksight.counters.collectors.unseen import unseen
 from ranksight.counters.mpi_calls import CALLS
 from ranksight.counters.rank_classes import Stands, stands_of
 from ranksight.counters.signature import Signature
@@ -24,10 +27,13 @@ TABLE = "signature"
 """Table of a run: ``rank``, ``stretches`` between MPI calls, ``simulated`` of them, ``share`` of the processor time
 that these stand for, ``simulated_share`` of it, ``error`` of the time that their weights give."""
 SAID = 0.9
+NOTHING: Mapping[int, tuple[int, ...]] = MappingProxyType({})
+REACHED = 4
+"""Times the stretches up to where code is first run that are simulated, so that how often it is run shows."""
 _COUNTING = 0.25
 """Time that counting instructions takes, of a simulation in full."""
 _RECORD = np.dtype([("call", "<u4"), ("site", "<u4"), ("seconds", "<f8")])
-_PLANNED = np.dtype([("call", "<u8"), ("weight", "<u8")])
+_PLANNED = np.dtype([("call", "<u8"), ("weight", "<u8", (1 + len(signature.HALVES),))])
 _ENDS = 0xFFFF
 _NUMBER = 0xFFF
 _ARGUMENT = 12
@@ -70,12 +76,19 @@ class Plans:
     reason: str = ""
     stands: Stands | None = None  # which of the ranks are simulated; None: all
     unsteady: bool = False  # whether calls repeat, but their times so little that counting instructions is worth it
+    timers: bool = False  # whether stretches are bounded by reading the time, too
+    begins: Mapping[int, tuple[int, ...]] = field(default_factory=dict)  # calls of ranks from which on code is another
+    unseen: float = 0.0  # share of the processor time of code that the simulated part does not run
 
 
-def plan(launch: Launch, folder: Path, counted: int, by_class: bool = False) -> Plans:
+def plan(
+    launch: Launch, folder: Path, counted: int, by_class: bool = False, begins: Mapping[int, tuple[int, ...]] = NOTHING
+) -> Plans:
     """Read the calls that the native run left in `folder`, and write the plan of each rank that is simulated.
 
     `counted`: as :func:`ranksight.counters.signature.of_run` takes it. `by_class`: whether ranks stand for others.
+    `begins`: calls of ranks after which the program runs code that it did not run before; four times as much is
+    simulated, at least.
     """
     timed = []
     for rank in range(launch.ranks):
@@ -85,13 +98,37 @@ def plan(launch: Launch, folder: Path, counted: int, by_class: bool = False) -> 
         timed.append(records)
     # How often a program reads the time may differ from run to run: it bounds stretches where nothing else does.
     every = [_without_timers(records) for records in timed]
-    plans = _planned(every, folder, counted, by_class)
+    kept = {
+        rank: tuple(int(np.searchsorted(_calls(timed[rank]), at)) for at in places) for rank, places in begins.items()
+    }
+    plans = replace(_planned(every, folder, counted, by_class, kept), begins=begins)
     if not plans.signatures and any(len(one) < len(other) for one, other in zip(every, timed, strict=True)):
-        plans = _planned(timed, folder, counted, by_class)
+        plans = replace(_planned(timed, folder, counted, by_class, begins), begins=begins, timers=True)
     return plans
 
 
-def _planned(every: Sequence[np.ndarray], folder: Path, counted: int, by_class: bool) -> Plans:
+def after_unseen(launch: Launch, folder: Path, plans: Plans, counted: int, by_class: bool) -> Plans | None:
+    """Plans that reach the code that the part that was simulated by `plans` did not run; None where it ran all."""
+    simulated = range(launch.ranks) if plans.stands is None else plans.stands.simulated
+    ends = {}
+    for rank, one in zip(simulated, plans.signatures, strict=True):
+        records = _read(folder / f"calls.{rank}")
+        if records is not None:
+            ends[rank] = len(one.weights) if plans.timers else int(_calls(records)[len(one.weights) - 1]) + 1
+    found = unseen(folder, ends)
+    if not found:
+        return None
+    share = max(each.share for each in found.values())
+    if counted:
+        fewer = (replace(one, share=one.share * (1 - share)) for one in plans.signatures)
+        return replace(plans, signatures=tuple(fewer), unseen=share)
+    begins = {rank: (*plans.begins.get(rank, ()), each.begins) for rank, each in found.items()}
+    return replace(plan(launch, folder, counted, by_class, {**plans.begins, **begins}), unseen=share)
+
+
+def _planned(
+    every: Sequence[np.ndarray], folder: Path, counted: int, by_class: bool, begins: Mapping[int, tuple[int, ...]]
+) -> Plans:
     """The plans of ranks by their records."""
     stands = None
     if by_class:
@@ -101,15 +138,15 @@ def _planned(every: Sequence[np.ndarray], folder: Path, counted: int, by_class: 
     signatures, unsteady = [], False
     for rank in range(len(every)) if stands is None else stands.simulated:
         records = every[rank]
-        one = _of(records, counted)
-        rough = one if counted else _of(records, 0, np.inf)
+        one = _of(records, counted, begins=begins.get(rank, ()))
+        rough = one if counted else _of(records, 0, np.inf, begins.get(rank, ()))
         unsteady |= rough is not None and (1.0 if one is None else one.simulated) > rough.simulated + _COUNTING
         if one is None:
             reason = f"no part of rank {rank} stands for the whole: the program does not repeat, or is short"
             return Plans(reason=reason, unsteady=unsteady)
         rows = np.empty(len(one.weights), _PLANNED)
         rows["call"] = _number(records["call"][: len(rows)])
-        rows["weight"] = np.rint(1e6 * one.weights)
+        rows["weight"] = np.rint(1e6 * np.vstack((one.weights, one.further)).T)
         rows.tofile(folder / f"plan.{rank}")
         signatures.append(one)
     return Plans(tuple(signatures), stands=stands, unsteady=unsteady)
@@ -117,10 +154,15 @@ def _planned(every: Sequence[np.ndarray], folder: Path, counted: int, by_class: 
 
 def _without_timers(records: np.ndarray) -> np.ndarray:
     """The calls that communicate, with the time since the last of these."""
-    at = np.flatnonzero(_number(records["call"]) != _TIMER)  # the last record ends the sequence
+    at = _calls(records)
     found = records[at]
     found["seconds"] = np.add.reduceat(records["seconds"], np.concatenate(([0], at[:-1] + 1)))
     return found
+
+
+def _calls(records: np.ndarray) -> Ints:
+    """Places of the calls that communicate, and of the last record, which ends the sequence."""
+    return np.flatnonzero(_number(records["call"]) != _TIMER)
 
 
 def _number(calls: np.ndarray) -> np.ndarray:
@@ -143,11 +185,14 @@ def _read(file: Path) -> np.ndarray | None:
     return records
 
 
-def _of(records: np.ndarray, counted: int, agree: float = signature.AGREE) -> Signature | None:
+def _of(
+    records: np.ndarray, counted: int, agree: float = signature.AGREE, begins: Sequence[int] = ()
+) -> Signature | None:
     """The signature of one process. What follows the last call is left out of what can be planned."""
     calls = _number(records["call"]).astype(np.int64) << 32 | records["site"]
     seconds = records["seconds"]
-    return signature.of_run(*signature.classes_of(calls, seconds), seconds, counted, agree)
+    least = REACHED * (max(begins, default=-1) + 1)
+    return signature.of_run(*signature.classes_of(calls, seconds, begins), seconds, counted, agree, least)
 
 
 def marks(ranks: Iterable[int], folder: Path, how: str) -> Iterator[Path]:
@@ -158,8 +203,10 @@ def marks(ranks: Iterable[int], folder: Path, how: str) -> Iterator[Path]:
 def write_record(folder: Path, plans: Plans) -> None:
     """Keep in `folder` what is counted, or why everything is."""
     rows = [{**asdict(one), "weights": len(one.weights)} for one in plans.signatures]
+    for row in rows:
+        del row["further"]
     stands = None if plans.stands is None else asdict(plans.stands)
-    content = {"reason": plans.reason, "ranks": rows, "stands": stands}
+    content = {"reason": plans.reason, "ranks": rows, "stands": stands, "unseen": plans.unseen}
     (folder / "signature.json").write_text(json.dumps(content), encoding="utf-8")
 
 
@@ -238,6 +285,8 @@ def read_record(folder: Path) -> tuple[pd.DataFrame | None, tuple[str, ...], tup
     share, error = float(table["share"].min()), float(table["error"].max())
     counted = f"{table['simulated'].sum():,} of {table['stretches'].sum():,} stretches between MPI calls were simulated"
     represented = f"and stand for {share:.1%} of the processor time"
-    notes = (f"{counted} {represented}; their weights give back the native time within {error:.1%}",)
+    notes: tuple[str, ...] = (f"{counted} {represented}; their weights give back the native time within {error:.1%}",)
+    if record["unseen"]:
+        notes += (f"code that takes {record['unseen']:.0%} of the time natively is run after the simulated part",)
     few = (f"the simulated part stands for {share:.0%} of the program: give --sample off to simulate all",)
     return table, notes, few if share < SAID else ()

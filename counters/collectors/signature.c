@@ -4,7 +4,7 @@
  * Natively, with RANKSIGHT_CALLS=FILE, each call leaves 16 bytes: its number with 16 bits that differ by the count of
  * elements it names, the low half of the address it returns to, and the processor seconds since the call before returned;
  * under the tool that counts instructions, these, as nanoseconds. Under valgrind, with RANKSIGHT_PLAN=FILE, the plan gives for
- * each call its number and, in millionths, the weight of the stretch that the call ends; after the last of them, or a
+ * each call its number and, in millionths, the weights of the stretch that the call ends in each sum; after the last of them, or a
  * call that is another than planned, costs are written and the process runs on without being simulated. FILE.done or
  * FILE.other is then created.
  *
@@ -34,18 +34,21 @@
 #error "no jump is known for this processor"
 #endif
 
+enum { SUMS = 4 }; /* of the tool: counts, and what shows how far occurrences differ */
 typedef struct { uint32_t call, site; double seconds; } Record;
-typedef struct { uint64_t call, weight; } Planned;
+typedef struct { uint64_t call, weight[SUMS]; } Planned;
 enum { NONE, ENDS = 0xffff, NUMBER = 0xfff, ARGUMENT = 12, FORTRAN = 0x8000, DEPTH = 16, OURS = 2, FRAMES = 6, ROOM = 4096, WEIGH = VG_USERREQ_TOOL_BASE('R', 'S'), INSTRUCTIONS };
 
 static Record records[ROOM];
 static int used, file = -1, depth, timers;
 static const Planned *plan, *plan_end;
 static const char *plan_name;
-static uint64_t weight = 1000000; /* as the tool begins */
+static const uint64_t *weights;
 static void *back[DEPTH];
 static double began;
 static pthread_t thread;
+
+#include "code_samples.h"
 
 static double now(void) {
     struct timespec t;
@@ -61,14 +64,15 @@ static void flush(void) {
 }
 
 static void record(uint32_t call, uintptr_t site, double seconds) {
+    calls++;
     records[used++] = (Record){pthread_equal(pthread_self(), thread) ? call : NONE, (uint32_t)site, seconds};
     if (used == ROOM) flush();
 }
 
-static void weigh(uint64_t new) {
-    if (new == weight) return;
-    weight = new;
-    VALGRIND_DO_CLIENT_REQUEST_STMT(WEIGH, new, 0, 0, 0, 0);
+static void weigh(const uint64_t *new) {
+    if (weights && memcmp(new, weights, SUMS * sizeof *new) == 0) return;
+    weights = new;
+    VALGRIND_DO_CLIENT_REQUEST_STMT(WEIGH, new[0], new[1], new[2], new[3], 0);
 }
 
 static void finish(const char *how) {
@@ -150,6 +154,7 @@ __attribute__((visibility("hidden"))) void ranksight_begins(void) {
     const char *name = getenv("RANKSIGHT_CALLS");
     thread = pthread_self();
     if (name) file = open(name, O_CREAT | O_EXCL | O_WRONLY, 0644);
+    if (file >= 0 && !RUNNING_ON_VALGRIND) start_sampling();
     if ((plan_name = getenv("RANKSIGHT_PLAN")) != NULL) {
         FILE *source = fopen(plan_name, "rb");
         long size = source && fseek(source, 0, SEEK_END) == 0 ? ftell(source) : 0;
@@ -169,6 +174,7 @@ __attribute__((visibility("hidden"))) void ranksight_ends(void) {
     if (plan) finish("other");
     if (file < 0) return;
     record(ENDS, 0, now() - began);
+    stop_sampling(getenv("RANKSIGHT_CALLS"));
     flush();
     close(file);
     file = -1;

@@ -3,7 +3,8 @@
 Where no sample fell on a kernel, on a rank or in a repetition, it may have done a little: a mean is that of all samples
 over all ranks that have the kernel, with or without samples. Leaving the others out would give a kernel of one sample
 in twenty ranks twenty times its value. Repetitions with few samples make one value together, since none of them
-determines more than that.
+determines more than that. Counts that are exact at some configurations, and have an error at others, are of very many
+samples where they are exact.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import numpy as np
 
 from ranksight.core.arrays import Array, Mask, ratio
 from ranksight.core.experiment import ALL_RANKS
-from ranksight.core.metrics import Reduction
+from ranksight.core.metrics import Reduction, metric
 from ranksight.core.sampled import sampled_runs
 
 if TYPE_CHECKING:
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from ranksight.model.series.reducing import Series
 
 
+EXACT = 1e-12
+"""Worth of a sample of a count that is exact, relative to the count."""
 FEW = 10
 """Samples of a kernel in a repetition below which repetitions are taken together."""
 
@@ -109,11 +112,13 @@ def _with_values(
     values = np.where(rows[:, :, None], values, np.nan_to_num(series.values))
     worth = np.where(few[:, :, None], pooled[:, :, None], worth)
     left = np.where(sampled, np.nan, series.values)
-    return replace(
-        series,
-        values=np.where(shown, values, np.where(few[:, :, None], np.nan, left)),
-        worth=np.where(shown, worth, np.nan),
-    )
+    values = np.where(shown, values, np.where(few[:, :, None], np.nan, left))
+    worth = np.where(shown, worth, np.nan)
+    counts = np.array([metric(name).kind == "requirement" for name in series.metrics], dtype=bool)[:, None, None]
+    exact = counts & shown.any(axis=(1, 2), keepdims=True) & ~shown & np.isfinite(values)
+    least = np.fmin.reduce(worth, axis=(1, 2))[:, None, None]
+    worth = np.where(exact, np.where(values > 0, EXACT * values, least), worth)
+    return replace(series, values=values, worth=worth)
 
 
 def counted_ranks(experiment: Experiment, series: Series) -> Array:

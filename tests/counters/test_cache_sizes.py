@@ -68,6 +68,28 @@ def test_without_a_compiler_there_is_no_tool(monkeypatch, tmp_path):
 
 
 @pytest.mark.valgrind
+def test_it_is_compiled_once(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    cache_sizes._compiled.cache_clear()
+    tool = cache_sizes._compiled()
+    if tool is None:
+        pytest.skip("no compiler, or no libraries of valgrind")
+    (kept,) = (tmp_path / "cache" / "ranksight" / cache_sizes.TOOL).glob(f"*/{cache_sizes.TOOL}")
+    assert kept.read_bytes() == tool
+    monkeypatch.setattr(cache_sizes, "_compile", lambda: pytest.fail("compiled again"))
+    cache_sizes._compiled.cache_clear()
+    assert cache_sizes._compiled() == tool
+    monkeypatch.setattr(cache_sizes, "_compile", lambda: b"another")
+    monkeypatch.setattr(cache_sizes, "_OPTIONS", ("-O3",))
+    cache_sizes._compiled.cache_clear()
+    assert cache_sizes._compiled() == b"another"
+    monkeypatch.setenv("XDG_CACHE_HOME", "/proc/none")
+    cache_sizes._compiled.cache_clear()
+    assert cache_sizes._compiled() == b"another"
+    cache_sizes._compiled.cache_clear()
+
+
+@pytest.mark.valgrind
 @pytest.mark.parametrize("flags", [("-g",), ("-s",)])
 def test_counts_are_callgrinds_at_every_size(tmp_path, flags):
     if not cache_sizes.install(tmp_path):

@@ -14,7 +14,7 @@ from ranksight.cli._adapting import sampled
 from ranksight.core.errors import InputError
 from ranksight.counters.collectors import cache_sizes, sampling
 from ranksight.counters.collectors._counting import build
-from ranksight.counters.collectors._ranks import before_program
+from ranksight.counters.collectors._ranks import PATIENT, before_program
 from ranksight.counters.collectors.callgrind import Callgrind
 from ranksight.counters.collectors.perf_clock import PerfClock
 from ranksight.counters.rank_classes import stands_of
@@ -92,6 +92,15 @@ def test_tool_stands_in_front_of_the_chosen_ranks_only(tmp_path):
     for rank, text in (("0", "tool true"), ("12", "tool true"), ("1", ""), ("2", "")):
         done = subprocess.run(words, capture_output=True, text=True, env={"OMPI_COMM_WORLD_RANK": rank}, check=True)
         assert done.stdout.strip() == text
+
+
+def test_ranks_that_wait_leave_their_cores_to_the_others(tmp_path):
+    words = list(before_program(Template(("nice",)).fill({"ranks": 1}), tmp_path, "env", (0,)))
+    each = []
+    for rank in "01":
+        done = subprocess.run(words, capture_output=True, text=True, env={"OMPI_COMM_WORLD_RANK": rank}, check=True)
+        each.append(int(done.stdout))
+    assert each[1] == min(each[0] + PATIENT, 19)
 
 
 def test_ranks_by_class_need_the_record_of_calls():

@@ -7,13 +7,15 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from ranksight.campaign.collecting import COLLECTORS, Collector
-from ranksight.cli._adapting import adapt
+from ranksight.cli._adapting import adapt, check_alike
 from ranksight.cli.main import main
 from ranksight.core.errors import InputError
-from ranksight.core.experiment import read
+from ranksight.core.experiment import Experiment, read
+from ranksight.core.run import Run
 from ranksight.counters.collectors.callgrind import Callgrind
 from ranksight.counters.collectors.perf import Perf
 from ranksight.counters.collectors.perf_stat import PerfStat
@@ -131,3 +133,21 @@ def test_a_kernel_that_does_not_exist(heat: Path, tmp_path: Path, capsys: pytest
     assert main(line(heat, tmp_path / "f", ("callgrind",), "--platform", "nosuch")) == 1
     assert "no platform is named 'nosuch'" in capsys.readouterr().err
     assert not (tmp_path / "f").exists()
+
+
+@pytest.mark.parametrize(("table", "option"), [("signature", "--sample"), ("rank_classes", "--sample-ranks")])
+def test_a_campaign_of_parts_is_not_kept_where_all_is_asked_for(tmp_path: Path, table: str, option: str) -> None:
+    """The warnings advise ``off``: the same folder would keep what they warn of."""
+    experiment = Experiment.create(tmp_path / "e", "app", ["ranks"])
+    counters = pd.DataFrame({"kernel": ["k"] * 3, "rank": [0, 1, 2], "instructions": 1e6})
+    part = pd.DataFrame({"rank": [0, 1, 2], "counted_by": [0, 1, 0]})
+    experiment.add(Run({"ranks": 3.0}, collector="callgrind"), counters, tables={table: part})
+    whole, kept = Callgrind().sampled(None, False), Callgrind().sampled(0, True)
+    check_alike(experiment, {"callgrind": kept}, ())
+    with pytest.raises(InputError, match=f"{option} off: .* of which a part was simulated") as error:
+        check_alike(experiment, {"callgrind": whole}, ())
+    assert f"{option} auto" in str(error.value.remedy)
+    experiment = Experiment.create(tmp_path / "all", "app", ["ranks"])
+    every = pd.DataFrame({"rank": [0, 1, 2], "counted_by": [0, 1, 2]})
+    experiment.add(Run({"ranks": 3.0}, collector="callgrind"), counters, tables={"rank_classes": every})
+    check_alike(experiment, {"callgrind": whole}, ())
