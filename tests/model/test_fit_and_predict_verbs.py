@@ -91,6 +91,10 @@ def test_a_size_that_followed_the_ranks_follows_them(tmp_path: Path, capsys: pyt
     for verb, code in (("predict", 0), ("diagnose", 4)):  # of times alone nothing is decided
         short, long = (_json(capsys, verb, model, *asked, "--format", "json", code=code) for asked in (left_out, given))
         assert short == long
+    # The runs themselves, too, on the way to the target.
+    capsys.readouterr()
+    assert main(["diagnose", model, *left_out]) == 4
+    assert " ?" not in capsys.readouterr().out.partition("efficiencies")[2]
     assert main(["plan", model, *left_out]) == 0
     assert "cells 32000" in capsys.readouterr().out
     assert main(["predict", model, "--cells=32000"]) == 2
