@@ -215,9 +215,7 @@ def _at(values: Array, index: Index) -> Array:
     return np.asarray(np.take_along_axis(values, index[:, None], 1)[:, 0])
 
 
-def line_of(
-    training: Array, parameters: tuple[str, ...], target: Array, last: float, ties: Array = NO_TIES
-) -> Array:
+def line_of(training: Array, parameters: tuple[str, ...], target: Array, last: float, ties: Array = NO_TIES) -> Array:
     """Points from the fewest ranks measured to the `last`: powers of two, what was measured, and the last; other
     parameters as those of `target`, and those of `ties` (q, 1 + m) as they followed the ranks in all runs, where they
     do at the target: nothing is known of others, not even at the ranks measured."""

@@ -41,7 +41,8 @@ def test_one_of_three_repetitions_three_times_as_long_is_left_out_of_most_series
     assert left_out[:, 2, 1].mean() > 0.7
     assert left_out.sum() == left_out[:, 2, 1].sum()
     answer = fit_series(Series(("ranks",), RANKS[:, None], values[:1], ("",), ("time",))).predict(RANKS[:, None])
-    assert left_out[0, 2, 1] and (answer.status == OK).all()
+    assert left_out[0, 2, 1]
+    assert (answer.status == OK).all()
     assert (answer.upper < 1.5 * answer.lower).all()
 
 
