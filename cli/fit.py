@@ -211,7 +211,7 @@ def _print(
     import numpy as np
 
     from ranksight.model.notes import partners
-    from ranksight.reports.functions import COLUMNS, blocks, functions, left_out, listing
+    from ranksight.reports.functions import COLUMNS, blocks, functions, left_out, listing, unlike
 
     errors = [] if checked is None else checked.pop("errors")
     rows = [] if args.format == "table" and args.formulas is None else functions(model)
@@ -256,7 +256,7 @@ def _print(
     said = f"{counted(len(model.fitted), 'function')} of {counted(len(series.points), 'configuration')} in {output}"
     outliers = left_out(series) if args.reduce == "auto" else ""
     folded = model.selection.remark()
-    said_of = (folded, outliers, partners(model, ahead), _clock(model), machine)
+    said_of = (folded, outliers, unlike(model, series), partners(model, ahead), _clock(model), machine)
     notes = [Text(note, hanging=0) for note in said_of if note]
     show("", Text(said, hanging=0), *notes, next_step(shell_line("ranksight", "predict", output, *asked)))
 

@@ -22,7 +22,7 @@ from ranksight.core.errors import InputError, writable
 from ranksight.core.files import new_folder, read_json, recover, sync, sync_tree, write_json
 from ranksight.core.html import drawn
 from ranksight.core.log import log
-from ranksight.core.run import SCHEMA_VERSION, Run
+from ranksight.core.run import SCHEMA_VERSION, Run, named
 from ranksight.core.runtables import ALL_RANKS, COUNTER_KEYS, MESSAGE_COLUMNS, RunTables, checked
 from ranksight.core.units import format_si
 
@@ -62,7 +62,8 @@ class Experiment(RunTables):
     def create(cls, path: str | os.PathLike[str], application: str, parameters: Sequence[str]) -> Experiment:
         """Make a new, empty experiment at `path`.
 
-        Raises InputError when something that is not an empty folder is there already, or the folder cannot be written.
+        Raises InputError when something that is not an empty folder is there already, the folder cannot be written, or
+        a parameter's name is taken (:func:`ranksight.core.run.named`).
 
         Examples
         --------
@@ -72,9 +73,7 @@ class Experiment(RunTables):
         path = Path(path)
         if path.exists() and not (path.is_dir() and _is_empty(path)):
             raise InputError(f"{path} exists already", "name another folder")
-        if len(set(parameters)) != len(parameters):
-            raise InputError(f"parameters {', '.join(parameters)} name one twice")
-        experiment = cls(path, application, parameters)
+        experiment = cls(path, application, named(parameters))
         experiment._write_head()
         return experiment
 

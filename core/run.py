@@ -28,6 +28,27 @@ HOSTS = "hosts"
 JOBS = ("PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID")
 """Variables of jobs whose nodes are not known from the environment."""
 
+TAKEN = frozenset((
+    "algorithm", "budget", "configuration", "distribution", "evidence", "force", "format", "help", "instructions",
+    "kernel", "level", "lower", "messages", "method", "metric", "network", "on", "placement", "places", "plot",
+    "price", "quiet", "reason", "reps", "runs", "share", "status", "table", "terms", "time", "top", "topology",
+    "trend", "units", "upper", "value", "verbose", "verdict",
+))  # fmt: skip
+"""Names of options of the verbs that are asked with parameters as options, and of columns of their answers."""
+
+
+def named(parameters: Iterable[str]) -> tuple[str, ...]:
+    """The names of an experiment's parameters; raises InputError where one appears twice or is :data:`TAKEN`."""
+    names = tuple(parameters)
+    if len(set(names)) != len(names):
+        raise InputError(f"parameters {', '.join(names)} name one twice")
+    if taken := next((name for name in names if name in TAKEN), ""):
+        raise InputError(
+            f"the parameter {taken} has the name of an option or a column of predictions",
+            f"give it another, as by --parameter run_{taken}={taken} of a table",
+        )
+    return names
+
 
 @dataclass(frozen=True, slots=True)
 class Run:

@@ -39,6 +39,8 @@ STEPS = 5  # values of a parameter at which functions are compared with what law
 MANY = 100.0  # samples from which a function is not remarked on for having few
 FEW = 6  # kernels of a metric that a table shows however light they are
 NAMED = 3  # repetitions left out that are named; others are counted
+FALSE, DOUBTED = 0.001, 0.25
+"""Probability that a series without disturbed runs is remarked on, and relative differences that are not."""
 COLUMNS = ("kernel", "metric", "formula", "difference_from_predict", "adjusted_r2", "out_of_sample_error", "share",
            "scatter", "repetitions_needed", "points", "samples", "remark", "note", "status", "reason")  # fmt: skip
 """What a table for machines has of :func:`functions`."""
@@ -254,3 +256,38 @@ def left_out(series: Series) -> str:
     more = f", and {len(places) - NAMED} more" if len(places) > NAMED else ""
     one = len(places) == 1
     return f"left out, as {'it is' if one else 'they are'} unlike the other repetitions: {'; '.join(named)}{more}"
+
+
+def unlike(model: Model, series: Series) -> str:
+    """Which times of configurations that ran once are far from what is predicted there; empty without any.
+
+    Far is outside of the interval that holds all values of a series with probability 1 - :data:`FALSE`, and more than
+    :data:`DOUBTED` off: a run that was disturbed or a change that no function has; only another run shows which.
+    """
+    rows = model.functions.rows
+    single = (~np.isnan(series.values)).sum(axis=2) == 1
+    keys = list(zip(series.kernels, series.metrics, strict=True))
+    timed = [i for i, key in enumerate(keys) if key[1] == "time" and key in rows and single[i].any()]
+    if not timed:
+        return ""
+    try:
+        said = model.forecast(series.points, 1 - FALSE / len(series.points))
+    except RanksightError:  # a network has no place for as many
+        return ""
+    asked = [rows[keys[i]] for i in timed]
+    measured = np.nanmax(np.where(single[timed, :, None], series.values[timed], -np.inf), axis=2)
+    predicted = said.value[asked]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        off = (measured < said.lower[asked]) | (measured > said.upper[asked])
+        off &= np.isfinite(measured) & (said.status[asked] == OK) & (np.abs(measured / predicted - 1) > DOUBTED)
+    places, unit = np.argwhere(off), described("time")
+    named = []
+    for row, at in places[:NAMED].tolist():
+        where = ", ".join(f"{n} = {in_full(x)}" for n, x in zip(series.parameters, series.points[at], strict=True))
+        value, expected = unit.format(measured[row, at]), unit.format(float(predicted[row, at]))
+        named.append(f"{keys[timed[row]][0]} at {where} ({value}, predicted {expected})")
+    more = f", and {len(places) - NAMED} more" if len(places) > NAMED else ""
+    text = (
+        f"far from the other configurations: time of {'; '.join(named)}{more}: measure there again, as a run that was"
+    )
+    return f"{text} disturbed and a change of the program look the same" if named else ""

@@ -99,7 +99,7 @@ class Diagnosis:
         """What the model knows at rank counts from the fewest measured to `ranks`."""
         coordinates = self.model.coordinates
         if self.of_runs is None:
-            points = line_of(self.model.training, self.model.parameters, self.target, ranks)
+            points = line_of(self.model.training, self.model.parameters, self.target, ranks, self.model.fitted.ties)
         else:
             points = coordinates.points(line_of(coordinates.seen, coordinates.given, self.of_runs[self._last], ranks))
         return gather(self.model, points, self.level)

@@ -22,7 +22,9 @@ from ranksight.analysis.diagnosis.evidence import Evidence
 from ranksight.analysis.diagnosis.kind import Kind
 from ranksight.core.arrays import Array, Index, Mask, log_ratio, ratio
 from ranksight.core.experiment import WHOLE
+from ranksight.model.fitting.abstaining import TOLERANCE, along_ties
 
+NO_TIES = np.empty((0, 1))
 HALF = -0.5
 """Slope d log T / d log p above which a kernel of a strongly scaling program saturates."""
 COUNTED = "instructions"
@@ -213,9 +215,10 @@ def _at(values: Array, index: Index) -> Array:
     return np.asarray(np.take_along_axis(values, index[:, None], 1)[:, 0])
 
 
-def line_of(training: Array, parameters: tuple[str, ...], target: Array, last: float) -> Array:
+def line_of(training: Array, parameters: tuple[str, ...], target: Array, last: float, ties: Array = NO_TIES) -> Array:
     """Points from the fewest ranks measured to the `last`: powers of two, what was measured, and the last; other
-    parameters as those of `target`."""
+    parameters as those of `target`, and those of `ties` (q, 1 + m) as they followed the ranks in all runs, where they
+    do at the target: nothing is known of others, not even at the ranks measured."""
     at = parameters.index("ranks")
     measured = np.unique(training[:, at])
     low, high = float(measured[0]), last
@@ -224,4 +227,6 @@ def line_of(training: Array, parameters: tuple[str, ...], target: Array, last: f
     ranks = ranks[(ranks >= min(low, high)) & (ranks <= high)]
     points = np.repeat(np.asarray(target, dtype=np.float64)[None, :], len(ranks), axis=0)
     points[:, at] = ranks
-    return points
+    if not len(ties) or not np.isclose(along_ties(target[None], parameters, ties)[0], target, rtol=TOLERANCE).all():
+        return points
+    return np.where((ranks == target[at])[:, None], target, along_ties(points, parameters, ties))

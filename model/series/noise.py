@@ -9,9 +9,9 @@ of Smyth (2004, *Statistical Applications in Genetics and Molecular Biology* 3, 
 
 with s^2 the variance of the others, of d degrees of freedom, and d0, v0 the law of the variances of the series'
 configurations: where each scatters in its own way d0 is small, and its own repetitions decide. The first law is that
-of the variances without what is farthest; the second, which decides, has it back in all configurations but those where
-the first identifies an outlier. Where more than one repetition in :data:`MOST` would be an outlier, the series scatters
-that way, and all are kept.
+of the variances without what is farthest, whose logarithms are those of selected values (:data:`CLOSEST`); the second,
+which decides, has it back in all configurations but those where the first suspects an outlier. Where more than one
+repetition in :data:`MOST` would be an outlier, the series scatters that way, and all are kept.
 """
 
 from __future__ import annotations
@@ -34,8 +34,18 @@ LEVEL = 1e-4
 are: one series of normal scatter in three hundred loses a repetition."""
 MOST = 10
 """Repetitions of which one may be an outlier."""
-LEAST = 4
+SUSPECT = 1e-3
+"""Level of the first test, of each configuration: a suspect that is none costs the second law a little information."""
+LEAST = 3
 """Repetitions of a configuration needed to find which of them differs from the others."""
+CLOSEST = np.array(
+    [
+        (-3.210, -1.692, -1.183, -0.947, -0.787, -0.690, -0.609, -0.554, -0.504, -0.468),
+        (5.597, 1.913, 1.099, 0.735, 0.558, 0.440, 0.367, 0.313, 0.273, 0.241),
+    ]
+)
+"""Mean and variance of the logarithm of the sample variance of r = 3 to 12 values of a normal law of variance 1 without
+the one farthest from their median, of 400,000 draws; of more values as of 12."""
 VARIANCES = 4
 """Variances needed to estimate a law."""
 FREEST = 100.0
@@ -60,13 +70,15 @@ def without_outliers(values: Array) -> Array:
     tests = np.where(count >= LEAST, count, 0).sum(axis=1)
     level = LEVEL / np.maximum(tests, 1)
     outlying = np.ones(x.shape, dtype=bool)
-    for _ in range(2):
-        d0, v0 = laws(np.where(outlying, rest, every), np.where(outlying, freedom, more))
+    selected = CLOSEST[:, np.clip(count - LEAST, 0, CLOSEST.shape[1] - 1)]
+    for highest in (np.full(len(x), SUSPECT), level):
+        expected = np.where(outlying, selected, _logarithm_of_variance(more))
+        d0, v0 = laws(np.where(outlying, rest, every), np.where(outlying, freedom, more), expected)
         freely = d0[:, None] + freedom
         pooled = (d0 * v0)[:, None] + freedom * rest
         with np.errstate(divide="ignore", invalid="ignore"):
             t = (x - mean) / np.sqrt(pooled / freely * count / (count - 1))
-            outlying = (d0 > 0)[:, None] & (2 * special.stdtr(freely, -np.abs(t)) < level[:, None])
+            outlying = (d0 > 0)[:, None] & (2 * special.stdtr(freely, -np.abs(t)) < highest[:, None])
     outlying &= (outlying.sum(axis=1) * MOST <= tests)[:, None]
     cleaned = values.copy()
     cleaned[(*np.nonzero(outlying), farthest[outlying, 0])] = np.nan
@@ -83,21 +95,29 @@ def _variance(deviations: Array) -> tuple[Array, Array, Array]:
     return mean, squares / np.maximum(freedom, 1), freedom.astype(np.float64)
 
 
-def laws(variance: Array, freedom: Array) -> tuple[Array, Array]:
+def _logarithm_of_variance(freedom: Array) -> Array:
+    """Mean and variance (2, ...) of the logarithm of sample variances of normal values of variance 1, of `freedom`
+    (...) degrees of freedom, taken for 2 where there are none."""
+    half = np.where(freedom > 0, freedom, 2.0) / 2
+    return np.stack([special.digamma(half) - np.log(half), special.polygamma(1, half)])
+
+
+def laws(variance: Array, freedom: Array, expected: Array | None = None) -> tuple[Array, Array]:
     """Degrees of freedom and variance (s,) of the scaled inverse chi-squared laws behind rows of sample variances.
 
     The empirical-Bayes estimate of Smyth (2004, *Statistical Applications in Genetics and Molecular Biology* 3, section
     6.2). `variance` and `freedom` (s, n) are used where both are positive. Zero where fewer than :data:`VARIANCES`
-    of them are there to learn from; :data:`FREEST` degrees of freedom at most.
+    of them are there to learn from; :data:`FREEST` degrees of freedom at most. `expected` (2, s, n): mean and variance
+    of the logarithms under a variance of 1, where the values were selected.
     """
     use = (freedom > 0) & (variance > 0) & np.isfinite(variance)
     count = use.sum(axis=1)
     many = np.maximum(count, 1)
-    half = np.where(use, freedom, 2.0) / 2
-    logs = np.where(use, np.log(np.where(use, variance, 1.0)) - special.digamma(half) + np.log(half), 0.0)
+    average, scatter = _logarithm_of_variance(np.where(use, freedom, 0.0)) if expected is None else expected
+    logs = np.where(use, np.log(np.where(use, variance, 1.0)) - average, 0.0)
     mean = logs.sum(axis=1) / many
     squares = (np.where(use, logs - mean[:, None], 0.0) ** 2).sum(axis=1) / np.maximum(count - 1, 1)
-    spread = squares - np.where(use, special.polygamma(1, half), 0.0).sum(axis=1) / many
+    spread = squares - np.where(use, scatter, 0.0).sum(axis=1) / many
     least = float(special.polygamma(1, FREEST / 2))
     equal = spread <= least
     prior = np.full(len(spread), FREEST)
@@ -280,13 +300,16 @@ def judge(location: Location) -> Quality:
     present = repeats > 0
     values = np.where(present, location.values, 0.0)
     count = present.sum(axis=1)
-    relative = np.where(present, values / np.median(scale, axis=1, keepdims=True), 0.0)
+    # Scatter is proportional to the values: of what is above zero the logarithms have one scatter throughout.
+    positive = (present.any(axis=1) & (~present | (values > 0)).all(axis=1))[:, None]
+    relative = np.where(present & ~positive, values / np.median(scale, axis=1, keepdims=True), 0.0)
+    relative = np.where(present & positive, np.log(np.where(values > 0, values, 1.0)), relative)
     weight = np.where(present, repeats, 0.0)
     total = np.where(weight.sum(axis=1) > 0, weight.sum(axis=1), 1.0)
     mean = (weight * relative).sum(axis=1) / total
     square = (weight * (relative - mean[:, None]) ** 2).sum(axis=1) / np.maximum(count - 1, 1)
-    # Of the size of the values: scatter is proportional to them.
-    size = (weight * relative**2).sum(axis=1) / total
+    sizes = np.where(positive, scale / np.where(present & positive, values, 1.0), relative)
+    size = (weight * sizes**2).sum(axis=1) / total
     noise = variance * size
     repeated = ~np.isnan(variance) & (count > 1)
     with np.errstate(invalid="ignore", divide="ignore"):

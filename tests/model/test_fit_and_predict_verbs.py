@@ -91,6 +91,10 @@ def test_a_size_that_followed_the_ranks_follows_them(tmp_path: Path, capsys: pyt
     for verb, code in (("predict", 0), ("diagnose", 4)):  # of times alone nothing is decided
         short, long = (_json(capsys, verb, model, *asked, "--format", "json", code=code) for asked in (left_out, given))
         assert short == long
+    # The runs themselves, too, on the way to the target.
+    capsys.readouterr()
+    assert main(["diagnose", model, *left_out]) == 4
+    assert " ?" not in capsys.readouterr().out.partition("efficiencies")[2]
     assert main(["plan", model, *left_out]) == 0
     assert "cells 32000" in capsys.readouterr().out
     assert main(["predict", model, "--cells=32000"]) == 2
@@ -402,3 +406,19 @@ def test_ranks_that_were_never_varied_are_not_predicted(tmp_path: Path, capsys: 
     assert main(["fit", str(tmp_path / "e"), "-o", str(tmp_path / "m"), "--quiet"]) in (0, 4)
     content = _json(capsys, "predict", str(tmp_path / "m"), "--ranks", "64", "--size", "40", "--format", "json", code=4)
     assert {answer["status"] for answer in content["predictions"]} == {"insufficient"}
+
+
+@pytest.mark.parametrize(("factor", "named"), [(1, False), (3, True)])
+def test_fit_names_a_run_far_from_the_others_that_was_not_repeated(
+    factor: float, named: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The answer at that configuration is that of the others: without a word a reader would take it for measured."""
+    noise = np.random.default_rng(19).normal(size=6)
+    times = [(64 / p + 0.5) * (1 + 0.02 * e) * (factor if p == 8 else 1) for p, e in zip((2, 4, 8, 16, 32, 48), noise)]
+    rows = [f"{p},{t}" for p, t in zip((2, 4, 8, 16, 32, 48), times, strict=True)]
+    (tmp_path / "runs.csv").write_text("\n".join(["ranks,time", *rows]) + "\n")
+    assert main(["import", str(tmp_path / "runs.csv"), "-o", str(tmp_path / "runs.exp")]) == 0
+    capsys.readouterr()
+    assert main(["fit", str(tmp_path / "runs.exp")]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert ("far from the other configurations: time of (whole program) at ranks = 8 (" in said) == named

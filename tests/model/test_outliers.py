@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from ranksight.model.fitting.fit_series import fit_series
-from ranksight.model.series.noise import locate, without_outliers
+from ranksight.model.series.noise import CLOSEST, LEAST, locate, without_outliers
 from ranksight.model.series.reducing import Series
+from ranksight.model.uncertainty.forecast import OK
 
 RANKS = np.array([1.0, 2, 4, 8, 16])
 
@@ -30,7 +31,32 @@ def test_one_repetition_three_times_as_long_is_left_out_and_scatter_is_that_of_t
     assert ahead.upper[0, 0] < 2.5 * ahead.lower[0, 0]
 
 
-@pytest.mark.parametrize("shape", [(2000, 5, 4), (2000, 5, 5), (2000, 25, 5)])
+def test_one_of_three_repetitions_three_times_as_long_is_left_out_of_most_series() -> None:
+    """Something ran during one of fifteen runs of a time that falls to a thirteenth: most series are known by a few
+    per cent, as if that run were not there; the scatter of five times three runs does not show it in all."""
+    truth = (32 / RANKS + 0.5)[None, :, None]
+    values = truth * np.exp(0.02 * np.random.default_rng(4).normal(size=(200, 5, 3)))
+    values[:, 2, 1] *= 3
+    left_out = _left_out(values)
+    assert left_out[:, 2, 1].mean() > 0.7
+    assert left_out.sum() == left_out[:, 2, 1].sum()
+    answer = fit_series(Series(("ranks",), RANKS[:, None], values[:1], ("",), ("time",))).predict(RANKS[:, None])
+    assert left_out[0, 2, 1]
+    assert (answer.status == OK).all()
+    assert (answer.upper < 1.5 * answer.lower).all()
+
+
+def test_variances_of_selected_repetitions_are_those_of_draws() -> None:
+    for at, count in enumerate(range(LEAST, LEAST + CLOSEST.shape[1])):
+        values = np.random.default_rng(count).normal(size=(20_000, count))
+        off = np.abs(values - np.median(values, axis=1, keepdims=True))
+        rest = np.where(off < off.max(axis=1, keepdims=True), values, np.nan)
+        logs = np.log(np.nanvar(rest, axis=1, ddof=1))
+        assert logs.mean() == pytest.approx(CLOSEST[0, at], abs=0.06)
+        assert logs.var() == pytest.approx(CLOSEST[1, at], rel=0.06)
+
+
+@pytest.mark.parametrize("shape", [(2000, 5, 3), (2000, 20, 3), (2000, 5, 4), (2000, 5, 5), (2000, 25, 5)])
 def test_normal_scatter_loses_nothing(shape: tuple[int, int, int]) -> None:
     values = 1 + 0.02 * np.random.default_rng(1).normal(size=shape)
     assert _left_out(values).any(axis=(1, 2)).mean() < 0.01
