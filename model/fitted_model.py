@@ -189,8 +189,7 @@ class Model(Learned):
     @property
     def followers(self) -> dict[str, Array]:
         """The parameters that varied with others only, with the tie (1 + m,) of each to these."""
-        ties = self.fitted.ties
-        return {self.parameters[follower(tie, self.parameters)]: tie for tie in ties}
+        return {self.parameters[follower(tie, self.parameters)]: tie for tie in self.fitted.ties}
 
     def of_runs(self, values: Mapping[str, float | Sequence[float]]) -> Array | None:
         """The same in the parameters of the runs; None where these are the model's, or computed ones are asked for."""

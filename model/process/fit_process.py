@@ -94,7 +94,7 @@ def evidence_of(points: Array, location: Location) -> Array:
     for batch in np.array_split(np.arange(len(total)), max(1, -(-len(total) // BATCH))):
         for some, *_, every in compared_over_several(points, data.part(batch), learned()):
             total[batch[some]] = special.logsumexp(every.score, axis=1)
-    return total + 0.5 * np.log(ABSENT) * data.absent.sum(axis=1)
+    return np.asarray(total + 0.5 * np.log(ABSENT) * data.absent.sum(axis=1))
 
 
 def _over_one(
