@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from ranksight.campaign.collecting import Collector
 from ranksight.campaign.measuring import Outcome, Plan, Watcher, measure
@@ -17,6 +17,9 @@ from ranksight.core.experiment import Experiment
 from ranksight.platforms import Platform
 from ranksight.platforms.events import EventTable, recognise, this_processor
 from ranksight.platforms.events import load as load_table
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 REFINED = "refined"  # table of a run that says which kernel is a part of which
 
@@ -184,14 +187,18 @@ def _check_parts(experiment: Experiment, name: str, collector: Sampling) -> None
     ):
         runs = [run for run in experiment.runs if run.collector == name and experiment.columns(run, table)]
         if asked and table == "rank_classes":
-            tables = [experiment.table(run, table) for run in runs]
-            runs = [run for run, each in zip(runs, tables, strict=True) if (each["rank"] != each["counted_by"]).any()]
+            runs = [run for run in runs if _for_others(experiment.table(run, table))]
         if asked and runs:
             raise InputError(
                 f"{option} off: {experiment.path} holds runs of {name} of which a part was simulated, such as "
                 f"{runs[0].id}",
                 f"give {option} auto to keep them, or name another folder",
             )
+
+
+def _for_others(table: pd.DataFrame | None) -> bool:
+    """Whether ranks were simulated for others."""
+    return table is not None and bool((table["rank"] != table["counted_by"]).any())
 
 
 def _finds_loops(collector: Collector) -> bool:
