@@ -230,7 +230,8 @@ def scales(comparison: Comparison) -> list[Block]:
             Text(f"{names[onset.kernel]}{only} matters {start}: {part} {how} at {end or in_full(high)}{beyond}", 2, 2)
         )
     if len(text) == 1:
-        text.append(Text("no kernel's change is 2 % of the program's time and beyond the noise", 2, 2))
+        none = "no kernel's change is 2 % of the program's time and beyond the noise"
+        text.append(Text(f"{none} at {in_full(high)} ranks", 2, 2))
     if comparison.unpredicted:
         are = "kernel is" if comparison.unpredicted == 1 else "kernels are"
         text.append(Text(f"{comparison.unpredicted} {are} not predicted at {in_full(high)}: insufficient data", 2, 2))

@@ -77,17 +77,19 @@ def crossovers(before: Side, after: Side, timer: str, values: Array) -> list[Cro
 
 def onsets(before: Side, after: Side, timer: str, values: Array, seen: float) -> list[Onset]:
     """From where on each kernel's change matters, the heaviest first; a kernel of one side only is a change of all of
-    its time.
+    its time. The program's change is among them where it has no kernels.
 
     `seen`: the largest of `values` (k,) that was measured. What matters there is kept where it does not to the end.
     """
     whole = before.of(WHOLE, timer)
+    both, single = _ratios(before, after, timer), _one_sided(before, after, timer)
+    if parts := {kernel for kernel, _, _ in (*both, *single)} - {WHOLE}:
+        both = [each for each in both if each[0] in parts]
     changed = [
         (kernel, after.of(kernel, timer) - before.of(kernel, timer), np.abs(ratio) > TAIL * error)
-        for kernel, ratio, error in _ratios(before, after, timer)
-        if kernel != WHOLE
+        for kernel, ratio, error in both
     ]
-    changed += [(kernel, seconds, TAIL * error < 1) for kernel, seconds, error in _one_sided(before, after, timer)]
+    changed += [(kernel, seconds, TAIL * error < 1) for kernel, seconds, error in single]
     begun = []
     last = max(int(np.searchsorted(values, seen, side="right")) - 1, 0)
     for kernel, seconds, sure in changed:

@@ -301,7 +301,7 @@ def judge(location: Location) -> Quality:
     values = np.where(present, location.values, 0.0)
     count = present.sum(axis=1)
     # Scatter is proportional to the values: of what is above zero the logarithms have one scatter throughout.
-    positive = (present.any(axis=1) & (~present | (values > 0)).all(axis=1))[:, None]
+    positive = np.all(~present | (values > 0), axis=1, keepdims=True)
     relative = np.where(present & ~positive, values / np.median(scale, axis=1, keepdims=True), 0.0)
     relative = np.where(present & positive, np.log(np.where(values > 0, values, 1.0)), relative)
     weight = np.where(present, repeats, 0.0)

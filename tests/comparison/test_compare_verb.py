@@ -121,6 +121,19 @@ def test_an_experiment_is_the_same_as_itself(place: Path, capsys: pytest.Capture
     assert "no kernel's change is 2 % of the program's time" in said
 
 
+def test_a_change_of_a_program_without_kernels_matters(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A table of times alone: what changed is the program, and no line may say that nothing did."""
+    for name, seconds in (("old", 100.0), ("new", 74.0)):
+        rows = [f"{p},{seconds / p + 0.4 + 0.001 * (p % 3)}" for p in (1, 2, 4, 8, 16)]
+        (tmp_path / f"{name}.csv").write_text("\n".join(["ranks,time", *rows]) + "\n")
+        assert main(["import", str(tmp_path / f"{name}.csv"), "-o", str(tmp_path / f"{name}.exp")]) == 0
+    capsys.readouterr()
+    main(["compare", str(tmp_path / "old.exp"), str(tmp_path / "new.exp")])
+    said = capsys.readouterr().out
+    assert "(whole program) matters at all scales" in said
+    assert "no kernel's change" not in said
+
+
 def test_without_a_common_clock_only_counts_are_compared(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     other = Experiment.create(place / "cycles.exp", "demo", ["ranks"])
     for ranks in (2, 4, 8, 16):
