@@ -66,11 +66,11 @@ def _missed(samples: _Samples, executed: Path, calls: int) -> Mask:
     for path in sorted(set(samples.objects)):
         if owner(path) in ("mpi", "runtime", "system"):
             continue
-        here = names == Path(path).name
+        of_object = names == Path(path).name
         start, end = ranges.get(Path(path).name, (np.empty(0, np.int64),) * 2)
         at = np.searchsorted(start, samples.address, side="right") - 1
         inside = (at >= 0) & (samples.address < end[np.maximum(at, 0)]) if len(start) else np.zeros(len(late), bool)
-        outside = here & ~inside
+        outside = of_object & ~inside
         within, after = (float((outside & part).sum() / max(part.sum(), 1)) for part in (~late, late))
         if within < after / 2:
             missed |= outside & late

@@ -89,9 +89,9 @@ def line(heat: Path, folder: Path, collectors: Sequence[str], *more: str) -> lis
 @pytest.mark.perf
 def test_parts_survive_measure_fit_and_predict(heat: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "e"
-    both = ("callgrind", "perf-clock")
+    collectors = ("callgrind", "perf-clock")
     split = ("--refine", "apply_operator", "--platform", "zen4")
-    assert main(line(heat, folder, both, *split)) == 0
+    assert main(line(heat, folder, collectors, *split)) == 0
     experiment = read(folder)
     assert len(experiment) == 12
     table = experiment.counters(["instructions", "time"])
@@ -107,8 +107,8 @@ def test_parts_survive_measure_fit_and_predict(heat: Path, tmp_path: Path, capsy
     assert {name for name in timed if name.startswith("apply_operator")} <= parts
     capsys.readouterr()
 
-    assert main(line(heat, folder, both, *split)) == 0, "the same line goes on"
-    assert main(line(heat, folder, both, "--platform", "zen4")) == 1
+    assert main(line(heat, folder, collectors, *split)) == 0, "the same line goes on"
+    assert main(line(heat, folder, collectors, "--platform", "zen4")) == 1
     assert "holds runs of callgrind that split apply_operator" in capsys.readouterr().err
     assert main(line(heat, folder, both, "--refine", "apply_operator")) == 1
     assert "with other caches" in capsys.readouterr().err
