@@ -82,12 +82,12 @@ def onsets(before: Side, after: Side, timer: str, values: Array, seen: float) ->
     `seen`: the largest of `values` (k,) that was measured. What matters there is kept where it does not to the end.
     """
     whole = before.of(WHOLE, timer)
-    both, single = _ratios(before, after, timer), _one_sided(before, after, timer)
-    if parts := {kernel for kernel, _, _ in (*both, *single)} - {WHOLE}:
-        both = [each for each in both if each[0] in parts]
+    paired, single = _ratios(before, after, timer), _one_sided(before, after, timer)
+    if parts := {kernel for kernel, _, _ in (*paired, *single)} - {WHOLE}:
+        paired = [each for each in paired if each[0] in parts]
     changed = [
         (kernel, after.of(kernel, timer) - before.of(kernel, timer), np.abs(ratio) > TAIL * error)
-        for kernel, ratio, error in both
+        for kernel, ratio, error in paired
     ]
     changed += [(kernel, seconds, TAIL * error < 1) for kernel, seconds, error in single]
     begun = []

@@ -110,7 +110,7 @@ def test_parts_survive_measure_fit_and_predict(heat: Path, tmp_path: Path, capsy
     assert main(line(heat, folder, collectors, *split)) == 0, "the same line goes on"
     assert main(line(heat, folder, collectors, "--platform", "zen4")) == 1
     assert "holds runs of callgrind that split apply_operator" in capsys.readouterr().err
-    assert main(line(heat, folder, both, "--refine", "apply_operator")) == 1
+    assert main(line(heat, folder, collectors, "--refine", "apply_operator")) == 1
     assert "with other caches" in capsys.readouterr().err
 
     model = tmp_path / "m.json"
