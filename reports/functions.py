@@ -39,7 +39,7 @@ STEPS = 5  # values of a parameter at which functions are compared with what law
 MANY = 100.0  # samples from which a function is not remarked on for having few
 FEW = 6  # kernels of a metric that a table shows however light they are
 NAMED = 3  # repetitions left out that are named; others are counted
-FALSE, DOUBTED = 0.001, 0.25
+FALSE, DOUBTED = 0.01, 0.25
 """Probability that a series without disturbed runs is remarked on, and relative differences that are not."""
 COLUMNS = ("kernel", "metric", "formula", "difference_from_predict", "adjusted_r2", "out_of_sample_error", "share",
            "scatter", "repetitions_needed", "points", "samples", "remark", "note", "status", "reason")  # fmt: skip

@@ -239,8 +239,10 @@ def _turns(series: Series, process: Process, domains: Domains) -> Array:
 def _missed(process: Process, runs: Components, medians: Array) -> Array:
     """Mean square (p,) of what ln y of the runs is off their `medians` (p, n) by, where that is many times what the
     latent distribution there, `runs` (c, p, n), and the scatter around it allow; else 0. One more run is off by as
-    much, whatever kept the process from meeting those that were made."""
-    present = np.isfinite(process.noise)
+    much, whatever kept the process from meeting those that were made. What is taken for an odd run is not met."""
+    places = np.arange(process.logs.shape[1])
+    odd = (process.weight * (process.kind > 0))[..., None] * (process.place[..., None] == places)
+    present = np.isfinite(process.noise) & (odd.sum(axis=1) < 0.5)
     count = np.maximum(present.sum(axis=1), 1)
     square = np.where(present, process.logs - medians, 0.0) ** 2
     expected = np.where(present, (runs.weight * runs.spread**2).sum(axis=0), 0.0).sum(axis=1) / count
