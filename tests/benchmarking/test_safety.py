@@ -92,7 +92,7 @@ def test_commands_end_in_a_line_where_something_around_them_goes_wrong(tmp_path:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)
 def test_every_surrounding(tmp_path: Path) -> None:
     _, _, found = surround(tmp_path / "s", tuple(set(CASES) - {no_room}))
     assert found == []
