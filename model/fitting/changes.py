@@ -25,7 +25,7 @@ from functools import cached_property
 import numpy as np
 
 from ranksight.core import special
-from ranksight.core.arrays import Array, Index, Mask
+from ranksight.core.arrays import Array, Index, Mask, along_column
 from ranksight.core.mpi import RANK_COUNTS
 from ranksight.core.records import dataclass
 from ranksight.model import priors
@@ -88,12 +88,14 @@ class Begun:
     def by_evidence(self) -> Begun:
         """The same with times over several parameters that one rank has by another law than several, as the evidence
         is. It is asked where one rank is farther from the others than these are from each other."""
+        if self.points.shape[1] == 1:
+            return self
         present = self.location.repeats > 0
         logs = np.log(np.where(present & (self.location.values > 0), self.location.values, np.nan))
         for at, x in enumerate(self.points.T):
             one = x == 1
             rows = np.flatnonzero((self.axis < 0) & _far_from_others(self.points, logs, at))
-            if self.points.shape[1] == 1 or not len(rows):
+            if not len(rows):
                 continue
             part = self.location.part(rows)
             sides = (replace(part, repeats=np.where(side, part.repeats, 0.0)) for side in (one, ~one))
@@ -215,12 +217,9 @@ def _far_from_others(points: Array, logs: Array, at: int) -> Mask:
     """Series (s,) whose values at one along a parameter are farther from those of three or more others than these are
     from each other, wherever the other parameters are the same; `logs` (s, n) at `points` (n, m), NaN where nothing is.
     """
-    x, of_x = np.unique(points[:, at], return_inverse=True)
-    places, of_place = np.unique(np.delete(points, at, axis=1), axis=0, return_inverse=True)
+    x, table = along_column(points, at, logs)
     if x[0] != 1 or len(x) <= EACH_SIDE:
         return np.zeros(len(logs), dtype=bool)
-    table = np.full((len(logs), len(x), len(places)), np.nan)
-    table[:, of_x, of_place.ravel()] = logs
     lone, others = table[:, 0], table[:, 1:]
     low, high = np.fmin.reduce(others, axis=1), np.fmax.reduce(others, axis=1)
     known = np.isfinite(lone) & (np.isfinite(others).sum(axis=1) >= EACH_SIDE)

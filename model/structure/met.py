@@ -12,7 +12,7 @@ from collections.abc import Collection
 
 import numpy as np
 
-from ranksight.core.arrays import Array, Mask, log_ratio, ratio
+from ranksight.core.arrays import Array, Mask, along_column, log_ratio, ratio
 from ranksight.core.metrics import metric
 from ranksight.core.records import dataclass
 from ranksight.model.fitting.fitted import Fitted
@@ -159,15 +159,12 @@ def find_missed(
 def _powers(series: Series, values: Array) -> Array:
     """Powers of the ranks (s, b, g) by which values (s, n) went on between numbers of them next to each other, the
     three largest above one, for each value of the other parameters; NaN where that is not known."""
-    ranks = series.points[:, series.parameters.index("ranks")] if "ranks" in series.parameters else np.empty(0)
-    numbers = np.unique(ranks[ranks > 1])[-3:]
-    if len(numbers) < 2:
-        return np.full((len(values), 1, 1), np.nan)
-    places, of_points = np.unique(
-        np.delete(series.points, series.parameters.index("ranks"), axis=1), axis=0, return_inverse=True
-    )
-    logs = np.full((len(values), len(numbers), len(places)), np.nan)
-    for at, (number, place) in enumerate(zip(ranks, of_points.reshape(-1), strict=True)):
-        if number in numbers and np.isfinite(row := values[:, at]).any():
-            logs[:, np.searchsorted(numbers, number), place] = np.log(np.where(row > 0, row, np.nan))
-    return np.asarray(np.diff(logs, axis=1) / np.diff(np.log(numbers))[:, None])
+    unknown = np.full((len(values), 1, 1), np.nan)
+    if "ranks" not in series.parameters:
+        return unknown
+    logs = np.log(np.where(values > 0, values, np.nan))
+    ranks, table = along_column(series.points, series.parameters.index("ranks"), logs)
+    last = np.flatnonzero(ranks > 1)[-3:]
+    if len(last) < 2:
+        return unknown
+    return np.asarray(np.diff(table[:, last], axis=1) / np.diff(np.log(ranks[last]))[:, None])
