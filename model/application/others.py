@@ -19,7 +19,7 @@ import numpy as np
 from ranksight.core.arrays import Array, Index, ratio
 from ranksight.core.experiment import WHOLE
 from ranksight.core.records import dataclass
-from ranksight.model.kernel_time.sums import NO_SUMS, Sums, cut_off, fit_sums, forms, term, values_of
+from ranksight.model.kernel_time.sums import NO_SUMS, Sums, cut_off, fit_sums, forms, identified, term, values_of
 from ranksight.model.plaindata import Part, Stored
 from ranksight.model.priors import KERNELS_EXCESS, LATE_SLOPE, OTHERS_NEGLIGIBLE, RARE_TERM, REPEATED, WAITING_SCATTER
 from ranksight.model.quantity import CENTRAL, TAIL
@@ -54,8 +54,6 @@ ROUNDED = 1e-9
 """Share of the program's time below which a difference is rounding."""
 SIGNIFICANT = 2.0
 """Standard errors from which on a difference is one."""
-RIDGE = 1e-9
-"""What is added to scaled normal equations, so that terms that repeat each other have an answer."""
 NORMAL = 1e6
 """Degrees of freedom at which Student's law is the normal one."""
 MEDIAN_LOSS = float(np.sqrt(np.pi / 2))
@@ -86,22 +84,24 @@ class DoubtfulSum(Stored):
         """Weights (h,), coefficients (h, q), their covariances (h, q, q) and how far each misses, as a share, (h,)."""
         design = values_of(self.terms, self.members, self.points)
         real = (self.members >= 0) & design.any(axis=2)
-        scale = np.where(real, np.abs(design).max(axis=2), 1.0)
-        scaled = design / scale[..., None] / self.error
-        padded = np.eye(real.shape[1]) * (~real)[..., None]
-        normal = scaled @ scaled.swapaxes(1, 2) + padded + RIDGE * np.eye(real.shape[1])
+        goal, weighted = self.measured / self.error, design / self.error
+        scale = np.where(real, np.abs(weighted).max(axis=2), 1.0)
+        usable = identified(weighted / scale[..., None], real)
+        real &= usable[:, None]
+        scaled = np.where(real[..., None], weighted / scale[..., None], 0.0)
+        normal = scaled @ scaled.swapaxes(1, 2) + np.eye(real.shape[1]) * (~real)[..., None]
         covariance = np.asarray(np.linalg.inv(normal), dtype=np.float64)
-        coefficients = (covariance @ (scaled @ (self.measured / self.error))[..., None])[..., 0]
+        coefficients = (covariance @ (scaled @ goal)[..., None])[..., 0]
         mask = real[:, :, None] & real[:, None, :]
         coefficients, covariance, chance = (
             each[0, 0] for each in cut_off(coefficients[None, None], (covariance * mask)[None, None])
         )
         coefficients = np.maximum(coefficients, 0.0) * real
         met = np.einsum("hq,hqn->hn", coefficients, scaled)
-        misfit = ((self.measured / self.error - met) ** 2).sum(axis=1)
-        free = np.maximum(len(self.measured) - real.sum(axis=1), 1)
-        excess = max(float((misfit / free).min()), 1.0)
-        score = self.prior - misfit / excess / 2 + chance
+        misfit = ((goal - met) ** 2).sum(axis=1)
+        free = np.maximum(len(goal) - real.sum(axis=1), 1)
+        excess = max(float((misfit / free)[usable].min()), 1.0)
+        score = np.where(usable, self.prior - misfit / excess / 2 + chance, -np.inf)
         weight = np.exp(score - score.max())
         covariance *= excess / (scale[:, :, None] * scale[:, None, :])
         missed = np.sqrt(max(excess - 1, 0.0) * ratio(free, (met**2).sum(axis=1), 0.0))

@@ -285,8 +285,7 @@ def _fit(relative: Array, covariance: Array, real: Mask, prior: Array) -> _Fit:
     padded = (~real)[..., None] & np.eye(real.shape[3], dtype=bool)
     scale = np.where(real, np.abs(relative[:, None]).max(axis=4), 1.0)
     scaled = relative[:, None] / scale[..., None]
-    size = np.linalg.eigvalsh(scaled @ scaled.swapaxes(3, 4) + padded)
-    usable = (size[..., 0] > SINGULAR * size[..., -1]) & (sizes <= count)
+    usable = identified(scaled, real)
     shape = (*inverse.shape[:2], *relative.shape[1:])
     coefficients = np.broadcast_to(1.0 * real, shape[:-1])
     for _ in range(ITERATIONS):
@@ -316,6 +315,14 @@ def _fit(relative: Array, covariance: Array, real: Mask, prior: Array) -> _Fit:
     weight = weight / weight.sum(axis=(1, 2), keepdims=True)
     at_sum = relative[:, None] / fitted[..., None, :]
     return _Fit(at_sum, inverse, -np.log(fitted), coefficients / scale, spread, weight)
+
+
+def identified(scaled: Array, real: Mask) -> Mask:
+    """Sums (...) whose terms the values tell apart: of terms (..., q, n) in units of their largest value those that are
+    `real` (..., q) are no more than the values, and none is a combination of others."""
+    padded = (~real)[..., None] & np.eye(real.shape[-1], dtype=bool)
+    size = np.linalg.eigvalsh(scaled @ scaled.swapaxes(-1, -2) + padded)
+    return np.asarray((size[..., 0] > SINGULAR * size[..., -1]) & (real.sum(axis=-1) <= scaled.shape[-1]))
 
 
 def cut_off(coefficients: Array, covariance: Array) -> tuple[Array, Array, Array]:

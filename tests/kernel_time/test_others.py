@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from ranksight.core.experiment import WHOLE, Experiment, Run
-from ranksight.model.application.others import Others, fit_others
+from ranksight.model.application.others import DoubtfulSum, Others, fit_others
 from ranksight.model.fit import fit
 from ranksight.model.priors import LATE_SLOPE
 from ranksight.model.quantity import TAIL, Quantity
@@ -172,3 +172,20 @@ def test_starts_on_further_nodes_go_with_the_nodes() -> None:
     assert found is not None
     at = found.at(np.array([[64.0]]), np.array([4.25]), np.array([64.0]))
     assert at.value[0, 0] == pytest.approx(2 + 0.05 * 256, rel=0.03)
+
+
+@pytest.mark.parametrize("error", [1e-9, 3e-5, 1e-2])
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_sums_of_more_terms_than_runs_have_no_say(error: float, count: int) -> None:
+    """Two of three terms meet one run, and three meet two, with any coefficients: the matrix has no inverse."""
+    points = np.array([[1.0, 0.0748], [2, 0.0322], [4, 0.0322]])[:count]
+    factors = np.zeros((3, 2, 3))
+    factors[1, 0, 0] = factors[2, 1, 0] = 1.0
+    members = np.array([[0, -1, -1], [0, 1, -1], [0, 1, 2], [-1, 1, 2]])
+    measured, errors = np.array([7e-4, -6e-4, 5e-4])[:count], np.array([7e-5, error, error])[:count]
+    sums = DoubtfulSum(factors, members, np.zeros(4), points, measured, errors, 1e6)
+    weight = sums._fitted[0]
+    assert weight[np.array([1, 2, 3, 2]) > count] == pytest.approx(0)
+    said = sums.at(points * 4)
+    assert (said.lower >= 0).all()
+    assert np.isfinite(said.upper).all()
