@@ -130,7 +130,7 @@ class Begun:
             rows, later = rows[better], pick(later, np.flatnonzero(better))
         axis = np.full(len(self.axis), -1)
         axis[rows] = self.axis[rows]
-        begun = replace(self, axis=axis)
+        begun = replace(self, axis=axis, ends=self.ends & (axis >= 0))
         if not len(rows):
             return begun, fitted
         rest = np.flatnonzero(axis < 0)

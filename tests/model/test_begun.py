@@ -189,6 +189,21 @@ def test_what_begins_on_several_ranks_may_follow_a_side_or_a_node():
     assert not fit_rank_laws(made, keys, None, traced, keys).chance.any()
 
 
+def test_counts_that_end_are_the_same_beside_counts_that_begin():
+    """Misses that are none on eight ranks, as the data fit into the caches, beside bytes that begin on two."""
+    ranks = np.array([1.0, 2, 4, 8, 16])
+    rows = np.array([(ranks > 1) * 48e3 / ranks ** (2 / 3), [9e5, 4e5, 1e5, 0, 0]])
+    kinds = (("halo", "solve"), ("bytes_sent", "loads_mem"))
+    both = fit_series(Series(("ranks",), ranks[:, None], rows[:, :, None], *kinds))
+    alone = fit_series(Series(("ranks",), ranks[:, None], rows[1:, :, None], ("solve",), ("loads_mem",)))
+    assert [part.rows.tolist() for part in both.below] == [[0]]
+    assert not alone.below
+    again = Fitted.from_dict(json.loads(json.dumps(both.to_dict())))
+    asked = np.array([[1.0], [4.0], [8.0], [32.0]])
+    np.testing.assert_allclose(again.predict(asked).value, both.predict(asked).value, rtol=1e-9)
+    np.testing.assert_allclose(both.predict(asked).value[1], alone.predict(asked).value[0], rtol=1e-9)
+
+
 def test_counts_that_scatter_have_a_function_from_where_they_begin():
     """Turns of a solver on two ranks and more, far off any function of them and of nothing on one."""
     ranks, sizes = np.repeat([1.0, 2, 4, 8], 3), np.tile([10.0, 14, 18], 4)
