@@ -116,7 +116,7 @@ def _judge(evidence: Evidence) -> Causes:
 
     computing, whole = evidence.mean, evidence.whole
     busy = ratio(computing, whole, 0.0)
-    fill = ratio(_used(evidence) * evidence.having, computing)
+    fill = ratio(seconds_of_bytes(evidence) * evidence.having, computing)
     exposed = evidence.waiting
     # Top-down levels without loads by level: all stalls count as those of memory.
     bare = np.isfinite(evidence.stalled) & ~np.isfinite(exposed).any(axis=0)
@@ -165,13 +165,13 @@ def _counted_stalls(evidence: Evidence) -> tuple[Array, Array]:
     return stalls, np.nan_to_num(stalls * ratio(evidence.factor_error, evidence.factor, 0.0))
 
 
-def _used(evidence: Evidence) -> Array:
-    """Seconds that the bytes through L2, L3 and memory take at the bandwidth of a rank, (3, K, k)."""
+def seconds_of_bytes(evidence: Evidence) -> Array:
+    """Seconds that the bytes through L2, L3 and memory take at the bandwidth of a rank, (3, K, k): as the platform
+    describes it, or as ranks were measured to share it where that is less."""
     if evidence.ceilings is None:
         bounds = np.full((3, *evidence.computing.shape), np.nan)
     else:
         bounds = evidence.traffic / evidence.ceilings.share(evidence.cores)[1:, None, :]
-    # What sharing was measured to take counts where it is more, or no bandwidth is known.
     return np.where(evidence.shared > 0, np.fmax(bounds, evidence.shared), bounds)
 
 

@@ -17,6 +17,7 @@ from ranksight.core.mpi import communicates
 from ranksight.core.records import dataclass
 from ranksight.model.application.breakdown import Breakdown
 from ranksight.model.application.bulk_synchronous import Application
+from ranksight.model.laws.together import OCCUPIED
 from ranksight.model.resource.equation import LEVELS
 from ranksight.model.series.computation import cores
 from ranksight.model.sharing.demand import loads_of
@@ -47,8 +48,8 @@ class Evidence:
     """Seconds a rank; `computing` is the mean of the ranks that have the kernel, as are counts."""
     having: Array  # (K, k): part of all ranks that have the kernel
     shared: Array  # (3, K, k)
-    """Seconds of `computing` that a rank's bytes take on a cache (L2, L3) or memory that cores share; 0 where that is
-    unknown (:mod:`ranksight.model.sharing`)."""
+    """Seconds of `computing` that a rank's counted bytes take at the bandwidth of a cache (L2, L3) or memory that cores
+    were measured to share; 0 where that is unknown (:mod:`ranksight.model.sharing`)."""
     low: Array  # (K, k)
     high: Array  # (K, k)
     """90 % interval of `computing`; of kernels of MPI, what their time may be less or more."""
@@ -235,7 +236,7 @@ def gather(
         imbalance=each["imbalance"] - computing * (1 - having),
         communication=each["communication"],
         having=having,
-        shared=_shared(equation, kernels, each),
+        shared=_shared(equation, kernels, broken.taken, computing),
         low=np.where(calls, each["communication"] * (np.minimum(down, 1.0) - 1.0), computing * np.minimum(down, 1.0)),
         high=np.where(calls, each["communication"] * (np.maximum(up, 1.0) - 1.0), computing * np.maximum(up, 1.0)),
         imputed=status == IMPUTED,
@@ -339,15 +340,21 @@ def observed(model: Model) -> Mapping[str, Any]:
     return stored if isinstance(stored, Mapping) else {}
 
 
-def _shared(equation: Application, kernels: tuple[str, ...], each: Mapping[str, Array]) -> Array:
-    """The time of L2, L3 or memory in the kernels that a law of its shared bandwidth predicts, (3, K, k)."""
-    shares = np.zeros((3, *each["contention"].shape))
+def _shared(
+    equation: Application, kernels: tuple[str, ...], taken: Mapping[str, Mapping[str, Array]], computing: Array
+) -> Array:
+    """Seconds of `computing` (K, k) that bytes take on L2, L3 or memory in the kernels that a law of its shared
+    bandwidth predicts, (3, K, k)."""
+    shares = np.zeros((3, *computing.shape))
+    occupied = taken.get(OCCUPIED, {})
+    none = np.zeros(computing.shape[1])
+    part = np.nan_to_num(np.stack([occupied.get(kernel, none) for kernel in kernels]))
     cached = equation.by_cache(kernels)
     for law in equation.shared:
         of_law = np.isin(np.array(kernels, dtype=object), law.kernels)
         of_law &= cached if law is equation.cached else ~cached
         level = loads_of(law.resource)
-        shares[LEVELS.index(level) - 1, of_law] = (each[level] + each["contention"])[of_law]
+        shares[LEVELS.index(level) - 1, of_law] = (part * computing)[of_law]
     return shares
 
 

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from ranksight.analysis.diagnosis.causes import seconds_of_bytes
 from ranksight.analysis.diagnosis.evidence import Evidence
 from ranksight.core.arrays import ratio
 
@@ -26,20 +27,22 @@ def table(evidence: Evidence) -> pd.DataFrame:
     """One row a configuration, kernel and level whose bytes and bandwidth are known.
 
     One column a parameter, ``kernel``, ``level``; ``operations`` (``flops`` or ``instructions``), ``intensity``
-    (operations a byte), ``performance`` (operations a second of a rank), ``bandwidth`` (B/s of a rank), ``ceiling``
-    (operations a second that the level allows), ``fraction`` (performance over ceiling), ``nearest`` (whether no other
-    level's roof is nearer), ``peak`` (operations a second that the rank's cores can do at most; NaN where the processor
-    is not known).
+    (operations a byte), ``performance`` (operations a second of a rank), ``bandwidth`` (B/s that a rank reads:
+    as described, or as ranks were measured to share it where that is less), ``ceiling`` (operations a second that the
+    level allows), ``fraction`` (performance over ceiling), ``nearest`` (whether no other level's roof is nearer),
+    ``peak`` (operations a second that the rank's cores can do at most; NaN where the processor is not known).
     """
     count, k = evidence.computing.shape
     flops = np.isfinite(evidence.flops) & (evidence.flops > 0)
     work = np.where(flops, evidence.flops, evidence.instructions)
-    traffic = evidence.traffic
-    bandwidth = np.full((3, k), np.nan) if evidence.ceilings is None else evidence.ceilings.share(evidence.cores)[1:]
+    traffic, machine = evidence.traffic, evidence.ceilings
+    bandwidth = np.full(traffic.shape, np.nan)
+    if machine is not None:
+        bandwidth = ratio(traffic, seconds_of_bytes(evidence), machine.share(evidence.cores)[1:, None, :])
     with np.errstate(invalid="ignore", divide="ignore"):
         intensity = ratio(work, traffic)
         speed = ratio(work, evidence.computing)
-    ceiling = intensity * bandwidth[:, None, :]
+    ceiling = intensity * bandwidth
     fraction = ratio(speed, ceiling)
     top = np.fmax.reduce(np.nan_to_num(fraction, nan=-1.0), axis=0)
 
@@ -53,8 +56,8 @@ def table(evidence: Evidence) -> pd.DataFrame:
     columns["level"] = np.tile(np.array(LEVELS, dtype=object), count * k)
     columns["operations"] = flat(np.where(flops, "flops", "instructions"))
     columns |= {"intensity": flat(intensity), "performance": flat(speed)}
-    columns |= {"bandwidth": flat(bandwidth[:, None, :]), "ceiling": flat(ceiling), "fraction": flat(fraction)}
-    machine, cores_each = evidence.ceilings, evidence.cores / evidence.ranks
+    columns |= {"bandwidth": flat(bandwidth), "ceiling": flat(ceiling), "fraction": flat(fraction)}
+    cores_each = evidence.cores / evidence.ranks
     most = {kind: np.nan if machine is None else machine.peak(kind) for kind in ("flops", "instructions")}
     columns["peak"] = flat(np.where(flops, most["flops"], most["instructions"]) * cores_each)
     columns["nearest"] = flat(np.nan_to_num(fraction, nan=-2.0) >= top[None])

@@ -64,8 +64,8 @@ class LawTimes:
     """mapping of some of :data:`PARTS` to (K, k): seconds that the times are made of; empty where the law does not
     know."""
     quantities: Mapping[str, Array] = field(default_factory=dict)
-    """mapping of quantity to (K, k): what the law takes a kernel to do: metrics, and
-    :data:`ranksight.model.laws.together.BUSY`."""
+    """mapping of quantity to (K, k): what the law takes a kernel to do: metrics, and those of
+    :mod:`ranksight.model.laws.together`."""
     undetermined: Mask | None = None  # (K, k): where the measurements do not determine the time, whatever the law
     reason: str = ""  # of :attr:`undetermined`
     imputed: frozenset[str] = frozenset()  # kernels of which no other law knows anything

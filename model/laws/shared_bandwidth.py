@@ -9,7 +9,7 @@ import numpy as np
 
 from ranksight.core.arrays import Mask
 from ranksight.model.laws.law import BANDWIDTH, CACHE, LAWS, Law, LawTimes
-from ranksight.model.laws.together import BUSY
+from ranksight.model.laws.together import BUSY, OCCUPIED
 from ranksight.model.laws.view import Asked, View
 from ranksight.model.series.sampling import means_of_samples
 from ranksight.model.sharing.demand import BYTES_OF_MEMORY, Demand, loads_of
@@ -49,7 +49,8 @@ class SharedBandwidth(Law):
         shared = learned.forecast(asked.points, asked.work_points)
         others = np.isin(np.array(learned.kernels, dtype=object), asked.fits.kernels(CACHE))
         answers = shared.answers & ~others[:, None]
-        return replace(of_shared(learned, shared, answers), quantities={READ: shared.reads, BUSY: shared.busy})
+        times = of_shared(learned, shared, answers)
+        return replace(times, quantities={**times.quantities, READ: shared.reads, BUSY: shared.busy})
 
 
 def of_shared(law: Sharing, shared: Shared, answers: Mask) -> LawTimes:
@@ -60,8 +61,16 @@ def of_shared(law: Sharing, shared: Shared, answers: Mask) -> LawTimes:
         "contention": shared.contention,
         "direct": shared.other,
     }
-    unknown = shared.undetermined
-    return LawTimes(law.kernels, shared.time, answers, law.evidence, parts, undetermined=unknown, reason=UNDETERMINED)
+    return LawTimes(
+        law.kernels,
+        shared.time,
+        answers,
+        law.evidence,
+        parts,
+        {OCCUPIED: shared.occupied},
+        undetermined=shared.undetermined,
+        reason=UNDETERMINED,
+    )
 
 
 LAWS.register(BANDWIDTH)(SharedBandwidth())

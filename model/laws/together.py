@@ -25,6 +25,8 @@ NO_LAW = (forecast.NO_DATA, forecast.DOMAIN, forecast.UNVARIED)
 """Abstentions of a function of time that no law overrules: nothing was measured, or nothing of that kind varied."""
 BUSY = "busy"
 """Part of the time that the interface of a rank's memory domain is at work."""
+OCCUPIED = "occupied"
+"""Part of the time that a rank's counted bytes take at what is its share of the bandwidth of memory or a cache."""
 LOGGED = 20
 """Kernels at most whose weights are logged."""
 

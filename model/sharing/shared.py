@@ -114,8 +114,11 @@ class Sharing(Stored):
             answer = self.beyond.take(answer, ranks, self.domains.nodes(ranks), active)
         read, written = np.exp(logs[1:3])
         transfer = np.minimum(self.alone[:, None] * needs(self.domains, read, written)[0], core)
-        part = np.nan_to_num(np.minimum(ratio(np.exp(answer.centre), time), 1.0), nan=1.0)
-        other = np.maximum(np.nan_to_num(np.exp(answer.centre) - time), 0.0)
+        # What waits for others beyond the time that the interface is busy waits for no bytes.
+        moving = np.minimum(np.maximum(busy * time, transfer), transfer + time - core)
+        length = np.exp(answer.centre)
+        part = np.nan_to_num(np.minimum(ratio(length, time), 1.0), nan=1.0)
+        other = np.maximum(np.nan_to_num(length - time), 0.0)
         return Shared(
             time=answer,
             answers=known & np.isfinite(answer.centre) & ~undetermined & self._applies(points),
@@ -125,6 +128,7 @@ class Sharing(Stored):
             contention=part * (time - core),
             other=other,
             busy=busy,
+            occupied=ratio(part * moving, length) if self.seen else np.full(time.shape, np.nan),
             reads=np.where(self._counted, read, np.nan),
         )
 
@@ -326,6 +330,9 @@ class Shared:
     """Time in the core, time that its memory traffic adds, and what the other ranks of its domain add to it."""
     other: Array  # what else grows with the ranks (:mod:`ranksight.model.sharing.beyond`)
     busy: Array  # share of the time that the memory interface of the fullest domain is busy
+    occupied: Array
+    """Share of the time that a rank's bytes take: alone at the bandwidth of a core, and what the others of its domain
+    add, no more than the interface is busy; NaN where the traffic was not counted."""
     reads: Array
     """Bytes that a rank reads from memory, or from the cache; NaN where the traffic was not counted."""
 
