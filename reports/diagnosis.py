@@ -11,7 +11,7 @@ import pandas as pd
 from ranksight.analysis.diagnosis.diagnosing import Diagnosis
 from ranksight.analysis.diagnosis.verdicts import REST_UNKNOWN
 from ranksight.core.names import short_names
-from ranksight.core.units import counted, format_factor, format_program, format_si, in_full, in_words
+from ranksight.core.units import counted, format_factor, format_program, format_si, in_full, in_words, some_of
 from ranksight.model.application.exchanged import MEANINGS
 from ranksight.model.notes import ended, one_domain
 from ranksight.model.uncertainty.forecast import IMPUTED, REASONS
@@ -188,11 +188,17 @@ def _examined(found: Diagnosis) -> str:
     table, scaling = found.efficiencies(), found.scaling()
     known = table[["load_balance", "communication"]].notna().all()
     if _varied(found):
-        heavy = "of 1% of the time or more " if (scaling["verdict"] == "grows").any() else ""
-        open_ = int(((scaling["verdict"] == "undecided") & (scaling["share"] >= SMALL)).sum())
-        said = [f"no kernel {heavy}is known to grow faster than log(ranks)", efficiency(found)]
-        said = said if open_ else [f"no kernel {heavy}grows faster than log(ranks)", *said[1:]]
-        said[1:1] = [f"growth of {counted(open_, 'kernel')} is undecided"] if open_ else []
+        grows, large = scaling["verdict"] == "grows", scaling["share"] >= SMALL
+        heavy = "of 1% of the time or more " if (grows & ~large).any() else ""
+        open_ = int(((scaling["verdict"] == "undecided") & large).sum())
+        listed = list(short_names(scaling.loc[grows & large, "kernel"], NAME).values())
+        growth = "is known to grow" if open_ else "grows"
+        said = [f"no {'other ' if listed else ''}kernel {heavy}{growth} faster than log(ranks)", efficiency(found)]
+        if listed:
+            how = "at a cost below 1%" if scaling.loc[grows & large, "named"].any() else "by times alone"
+            grown = f"{how}, {some_of(listed)} grow{'s' * (len(listed) == 1)} faster than log(ranks)"
+            said[:1] = [grown, *(said[:1] if len(listed) < len(scaling) else [])]
+        said[-1:-1] = [f"growth of {counted(open_, 'kernel')} is undecided"] if open_ else []
     else:
         said = ["growth is not known: measure several numbers of ranks"]
     if known["load_balance"]:

@@ -200,3 +200,21 @@ def test_what_is_asked_wrongly_is_reported(
 ) -> None:
     assert main(["diagnose", file, *line]) == code
     assert says in capsys.readouterr().err
+
+
+def test_growth_by_times_alone_is_not_denied_below(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A kernel whose time grows and whose instructions fall: both lines on growth agree."""
+    rows = []
+    for p in (2, 4, 8, 16, 32, 64):
+        rows += [f"{p},sweep,{200 / p},{6e11 / p},{5e11 / p}", f"{p},drain,{1 + 0.3 * p**0.8},{2e9 / p},{1.5e9 / p}"]
+    (tmp_path / "t.csv").write_text("\n".join(["ranks,kernel,time,instructions,cycles", *rows]))
+    words = ["import", "csv", str(tmp_path / "t.csv"), "--parameter", "ranks", "--kernel", "kernel", "--values", "mean"]
+    metrics = [word for name in ("time", "instructions", "cycles") for word in ("--metric", name)]
+    assert main([*words, *metrics, "-o", str(tmp_path / "e"), "--quiet"]) == 0
+    assert main(["fit", str(tmp_path / "e"), "-o", str(tmp_path / "m.json"), "--quiet"]) == 0
+    capsys.readouterr()
+    main(["diagnose", str(tmp_path / "m.json"), "--ranks", "256"])
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "drain grows from" in shown
+    assert "By times alone, drain grows faster than log(ranks); no other kernel grows" in shown
+    assert "No kernel" not in shown
