@@ -27,6 +27,7 @@ _FOLDED = (
 )
 _ARGUMENTS = r"(?:\(.*\))?"
 _CALL = re.compile(rf"{_RESERVED}\s*{_ARGUMENTS}|{_FOLDED}_{{0,2}}\s*{_ARGUMENTS}", re.DOTALL)
+_FILES = re.compile("P?MPI_File_|p?mpi_file_")
 _TOTAL = re.compile(r"MPI(?:[ _-](?:time|total|library|calls|communication))?", re.IGNORECASE)
 RANK_COUNTS = frozenset({"p", "np", "nproc", "nprocs", "nranks", "num_ranks", "mpi_ranks", "mpi", "procs", "processes",
                          "processors", "tasks", "ntasks"})  # fmt: skip
@@ -58,6 +59,16 @@ def communicates(kernel: str) -> bool:
     [True, True, False, True]
     """
     return kernel == MPI or _TOTAL.fullmatch(kernel) is not None or any(map(_is_call, call_path(kernel)))
+
+
+@lru_cache(maxsize=65536)
+def handles_files(kernel: str) -> bool:
+    """Whether a kernel is a function of MPI that handles files, or what one called.
+
+    >>> [handles_files(name) for name in ("MPI_File_open", "main->mpi_file_write_all_", "MPI_Send", "mpi_files")]
+    [True, True, False, False]
+    """
+    return any(_is_call(region) and _FILES.match(region) for region in call_path(kernel))
 
 
 def _is_call(region: str) -> bool:

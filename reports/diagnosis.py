@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from ranksight.analysis.diagnosis.diagnosing import Diagnosis
-from ranksight.analysis.diagnosis.verdicts import REST_UNKNOWN
+from ranksight.analysis.diagnosis.verdicts import FILES, OUTSIDE, REST_UNKNOWN
 from ranksight.core.names import short_names
 from ranksight.core.units import counted, format_factor, format_program, format_si, in_full, in_words, some_of
 from ranksight.model.application.exchanged import MEANINGS
@@ -146,6 +146,8 @@ def _configuration(part: pd.DataFrame, most: int, curves: Mapping[str, str]) -> 
     if silent:
         names = ", ".join(short_names(silent, NAME).values())
         said.append(Text(f"{names}: {REASONS[IMPUTED]}", 2))
+    for row in shown[shown["reason"].str.startswith(OUTSIDE)].to_dict("records"):
+        said.append(Text(f"{short_names([row['kernel']], NAME)[row['kernel']]}: {row['reason']}", 2))
     for reason, rows_of in shown[(shown["status"] != "ok") & (shown["reason"] != "")].groupby("reason", sort=False):
         names = ", ".join(short_names(rows_of["kernel"], NAME).values())
         said.append(Text(f"insufficient: {names}: {reason}", 2, style="yellow"))
@@ -159,6 +161,8 @@ def _short(row: Mapping[Any, Any]) -> str:
     """Why a kernel is undecided, in a few words; the table of verdicts has them all."""
     if row["reason"] == REASONS[IMPUTED]:
         return "0 samples: run longer"
+    if row["reason"].startswith(OUTSIDE):
+        return "waits: files" if row["reason"] == FILES else "waits: few cycles"
     if row["unknown"] > 0.5:
         return "parts not counted"
     if REST_UNKNOWN in row["reason"]:

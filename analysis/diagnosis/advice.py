@@ -132,7 +132,7 @@ def halved(evidence: Evidence, causes: Causes, total: float) -> list[Row]:
             change, part = CHANGED[CHANGES[which]], saved[which, at] * whole[at] / total
             text += f"; {change} {part:.0%} are saved"
         rows.append(("kernel", evidence.kernels[at], float(whole[at] / total / 2), text))
-    messages = float(evidence.communication[:, -1].sum()) / total
+    messages = float(evidence.communication[~evidence.files[:, 0], -1].sum()) / total
     if messages / 2 >= HEAVY:
         rows.append(("network", "", messages / 2, f"messages take {messages:.0%} of the time at {ranks} ranks"))
     outside = float(evidence.others[-1]) / total

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ranksight.analysis.diagnosis.execution import LONGEST, Execution, execution
+from ranksight.analysis.diagnosis.outside import CLOCKS
 from ranksight.core import special
 from ranksight.core.arrays import Array, Index, Mask, ratio
 from ranksight.core.records import dataclass
@@ -77,7 +78,8 @@ def causes_of(evidence: Evidence) -> Causes:
     causes = _judge(evidence)
     if evidence.drawn:
         causes = pooled(causes, [_judge(each) for each in evidence.drawn])
-    beyond = over_the_roof(evidence, causes) | too_long(evidence, causes)
+    causes = _without_cycles(evidence, causes)
+    beyond = over_the_roof(evidence, causes) | too_long(evidence, causes) | evidence.halted | evidence.files
     if evidence.imputed is not None:
         beyond |= evidence.imputed
     causes = replace(
@@ -93,6 +95,25 @@ def causes_of(evidence: Evidence) -> Causes:
     # Counters of which one must be wrong say nothing of causes either.
     stands &= np.array([[CONTRADICT not in str(text) for text in row] for row in evidence.reason], dtype=bool)
     return replace(causes, verdict=np.where(evidence.ok | stands, causes.verdict, UNDECIDED))
+
+
+def _without_cycles(evidence: Evidence, causes: Causes) -> Causes:
+    """The same with the time of halted cores, and of functions of files, as unknown: cycles are all that execution and
+    memory take, at the lowest clock as many times the part of the time."""
+    halted, files = evidence.halted, evidence.files
+    if not (halted.any() or files.any()):
+        return causes
+    share, low, high = causes.share.copy(), causes.low.copy(), causes.high.copy()
+    busy = share[[0, 1, 2, 3, 6]].sum(axis=0)
+    cycles = busy * (1.0 if evidence.running is None else np.nan_to_num(evidence.running))
+    inner = share[:4].sum(axis=0)
+    share[:4] *= np.where(halted, np.minimum(ratio(cycles, inner, 0.0), 1.0), 1.0)
+    low[:4] = np.where(halted, 0.0, low[:4])
+    high[:4] = np.where(halted, np.maximum(np.minimum(high[:4], CLOCKS * cycles), share[:4]), high[:4])
+    share[4], low[4], high[4] = (np.where(files, 0.0, each[4]) for each in (share, low, high))
+    share[6] = np.where(halted | files, 1 - share[:6].sum(axis=0), share[6])
+    low[6], high[6] = (np.where(halted | files, share[6], each[6]) for each in (low, high))
+    return replace(causes, share=share, low=low, high=high)
 
 
 def seconds_of(evidence: Evidence, causes: Causes) -> Array:

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.analysis.diagnosis import counted, few, topdown
+from ranksight.analysis.diagnosis import counted, few, outside, topdown
 from ranksight.analysis.diagnosis.ceilings import Ceilings
 from ranksight.core.arrays import Array, Index, Mask, ratio
 from ranksight.core.experiment import WHOLE
-from ranksight.core.mpi import communicates
+from ranksight.core.mpi import communicates, handles_files
 from ranksight.core.records import dataclass
 from ranksight.model.application.breakdown import Breakdown
 from ranksight.model.application.bulk_synchronous import Application
@@ -86,6 +86,8 @@ class Evidence:
     message_ends: Array | None = None  # (2, K, k)
     """How much less and more than `communication` messages may take, seconds, the first not positive; None where it is
     not known."""
+    running: Array | None = None
+    """Part of its time (K, k) that each kernel has cycles, see :func:`ranksight.analysis.diagnosis.outside.running`."""
     least_instructions: Array | None = None  # (K, k)
     """Lower end of the interval of `instructions`; None where it is not known."""
     drawn: tuple[Evidence, ...] = ()
@@ -162,6 +164,18 @@ class Evidence:
         return (self.computing <= 0) & (self.communication > 0)
 
     @property
+    def files(self) -> Mask:
+        """Kernels that are MPI's functions of files, (K, 1)."""
+        return np.array([[handles_files(kernel)] for kernel in self.kernels], dtype=bool)
+
+    @property
+    def halted(self) -> Mask:
+        """Kernels whose time is neither computing nor memory, as cores were halted, (K, k)."""
+        if self.running is None:
+            return np.zeros(self.computing.shape, dtype=bool)
+        return np.asarray(outside.CLOCKS * self.running < 1) & ~self.calls
+
+    @property
     def waiting(self) -> Array:
         """Seconds that what L2, L3 and memory serve would wait one after another, (3, K, k)."""
         if self.ceilings is None:
@@ -214,8 +228,11 @@ def gather(
         return answers.of(name) * each_of
 
     each = {name: value if name in _WAITED else value / having for name, value in broken.each.items()}
+    sending = outside.exchanging(model, kernels)[:, None]
+    total = np.sum(list(broken.each.values()), axis=0)
+    each = {name: np.where(sending, total if name == "communication" else 0.0, value) for name, value in each.items()}
     computing = _computing(each)
-    calls = np.array([[communicates(kernel)] for kernel in kernels]) & (computing <= 0)
+    calls = (sending | np.array([[communicates(kernel)] for kernel in kernels])) & (computing <= 0)
     time = answers.of("time")
     down, up = (np.nan_to_num(ratio(answers.end("time", end), time), nan=1.0) for end in ("lower", "upper"))
     status = answers.end("time", "status")
@@ -259,6 +276,7 @@ def gather(
         slowest=() if imbalances is None else imbalances.slowest_class(kernels, np.nan_to_num(time), points),
         ratio=np.full(shape, np.nan) if imbalances is None else imbalances.over_mean(kernels, points),
         message_ends=_message_ends(broken, ~(calls & answers.has("time"))),
+        running=outside.running(count("cycles"), computing),
         least_instructions=answers.end("instructions", "lower") * each_of,
         **terms,
     )

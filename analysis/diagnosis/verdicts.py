@@ -34,6 +34,12 @@ OVER = (
 """Reason of a kernel that moves more than a level delivers."""
 LONG = "CPI {cpi:.2g} is more than execution takes, and loads by cache level do not explain the rest"
 """Reason of a kernel that waits for what was not counted."""
+OUTSIDE = "waits outside of computation and memory"
+"""How the reasons of kernels begin that wait for files, devices or other programs."""
+HALTED = OUTSIDE + ": cycles fill {part:.0%} of its time"
+"""Reason of a kernel that has far fewer cycles than its time."""
+FILES = OUTSIDE + ": a function of MPI that handles files"
+"""Reason of a kernel that is a function of files."""
 REST_UNKNOWN = "loads by cache level or stalls would show the rest"
 """Reason of a kernel whose counters bound no more of its time than any level of memory may take."""
 
@@ -135,7 +141,11 @@ def _reasons(evidence: Evidence, causes: Causes, verdict: Index) -> NDArray[np.o
     if long.any():
         cpi = (evidence.computing * evidence.frequency)[long] / evidence.instructions[long]
         reason[long] = [LONG.format(cpi=each) for each in cpi]
-    rest = open_ & ~bare & ~beyond & ~long
+    halted = open_ & evidence.halted
+    if halted.any() and evidence.running is not None:
+        reason[halted] = [HALTED.format(part=part) for part in evidence.running[halted]]
+    reason = np.where(open_ & evidence.files, FILES, reason)
+    rest = open_ & ~bare & ~beyond & ~long & ~halted & ~evidence.files
     if rest.any():
         order = np.argsort(-causes.share[:6], axis=0)[:2]
         ends = [np.take_along_axis(end[:6], order, 0)[:, rest] for end in (causes.low, causes.high)]

@@ -18,7 +18,7 @@ import numpy as np
 
 from ranksight.core.arrays import Array, Mask
 from ranksight.core.errors import InputError
-from ranksight.core.mpi import communicates
+from ranksight.core.mpi import communicates, handles_files
 from ranksight.core.records import dataclass
 from ranksight.model.application.balance import Balance
 from ranksight.model.application.breakdown import Refined, Terms, terms_of
@@ -208,7 +208,7 @@ class Application(Stored):
 
     def sends(self, kernel: str) -> bool:
         """Whether the time of a kernel is known to be that of messages."""
-        return communicates(kernel) or kernel in self.laws.kernels(MESSAGES)
+        return not handles_files(kernel) and (communicates(kernel) or kernel in self.laws.kernels(MESSAGES))
 
     def first_step(self, times: Forecast, messages: Mask, programs: Mask, points: Array) -> Forecast:
         """Times (s, k) of `messages` (s,), and of `programs` (s,) that send some, as uncertain where they go between
