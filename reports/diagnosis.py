@@ -33,7 +33,7 @@ WAITS = ("serialisation", "late arrival")
 """Problems found in measured times in MPI, and not in the model."""
 NO_RANKS = (
     "note: what limits scaling, and efficiency, are shown over the number of ranks, which is no parameter of these "
-    "runs: measure or import it as the parameter ranks (--parameter ranks=COLUMN)"
+    "runs: import a column that counts all ranks, of all nodes, with --parameter ranks=COLUMN"
 )
 POINTS = 6  # bars of a curve over ranks
 

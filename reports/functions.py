@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -38,6 +39,7 @@ TIMES = 1.0  # difference from which on a factor says more
 STEPS = 5  # values of a parameter at which functions are compared with what laws predict
 MANY = 100.0  # samples from which a function is not remarked on for having few
 FEW = 6  # kernels of a metric that a table shows however light they are
+_ITERATIONS = re.compile("step|iter", re.IGNORECASE)  # in names of parameters that may count iterations
 NAMED = 3  # repetitions left out that are named; others are counted
 FALSE, DOUBTED = 0.01, 0.25
 """Probability that a series without disturbed runs is remarked on, and relative differences that are not."""
@@ -129,7 +131,9 @@ def _two_values(model: Model, i: int) -> str:
     if not levels or not levels.differs(i) or model.functions.formula(i) != levels.formula(i):
         return ""
     low, high = map(in_full, levels.levels)
-    return f"two values of {levels.parameter} ({low}, {high}): no growth law in {levels.parameter}; measure a third"
+    note = f"two values of {levels.parameter} ({low}, {high}): no growth law in {levels.parameter}; measure a third"
+    counts = _ITERATIONS.search(levels.parameter) is not None
+    return f"{note}, or fit with --iterations {levels.parameter} if it counts iterations" if counts else note
 
 
 def shown(model: Model) -> list[int]:

@@ -5,6 +5,7 @@ One rule for every table whose columns people name, whatever separates its cells
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -25,9 +26,21 @@ _UNIT = re.compile(rf"(?:[\[(_](?:[num\u00b5\u03bc]?s|secs?|seconds?)[\])]?|{LON
 """A unit of time at the end of a column's name."""
 
 
+_SIDES = re.compile(r"\s*\d{1,9}(?:\s?[x*\u00d7]\s?\d{1,9}){1,5}\s*", re.IGNORECASE)
+
+
 def without_unit(name: str) -> str:
     """A column's name without the unit of time that it ends with, blanks as ``_``."""
     return _UNIT.sub("", "_".join(name.split()))
+
+
+def number_for(cell: str) -> str:
+    """What to write for a cell of several sides, such as ``64x64x32``, which is no number; empty for others."""
+    if len(cell) > LONGEST or not _SIDES.fullmatch(cell):
+        return ""
+    sides = [int(each) for each in re.findall(r"\d+", cell)]
+    side = f"{sides[0]} or " if len(set(sides)) == 1 else ""
+    return f"write a number in place of sides, such as {side}{math.prod(sides)} for {cell.strip()}"
 
 
 def are_numbers(cells: Sequence[str]) -> bool:

@@ -25,7 +25,7 @@ from ranksight.core.run import TOTAL
 from ranksight.core.units import some_of
 from ranksight.counters.readers._delimited import Delimited, Texts
 from ranksight.counters.readers._reshaping import Shape
-from ranksight.counters.readers._valued_cells import are_numbers, bare_number, with_numbers
+from ranksight.counters.readers._valued_cells import are_numbers, bare_number, number_for, with_numbers
 
 SHOWN = 5
 """Rows that a message names; the others are counted."""
@@ -147,7 +147,7 @@ class _Table:
             raise InputError(
                 f"{self.path}:{line}: {chosen[wrong[0]]!r} in column {name!r} is not a number"
                 + (f" ({len(wrong)} rows like it)" if len(wrong) > 1 else ""),
-                "choose rows with --where COLUMN=VALUE" if role == "parameter" else "mend the row",
+                "mend the row" if role != "parameter" else _remedy(chosen[wrong[0]]),
             )
         return values
 
@@ -232,11 +232,12 @@ class _Table:
                 continue
             if numbers.isna().all() and cell.nunique() <= len(cell) // 2:
                 quoted = shlex.quote(name)
-                raise InputError(
-                    f"{self.path}: rows of one configuration differ in {name!r}",
-                    f"write --kernel {quoted} if it names kernels, --repetition {quoted} if they are repetitions, or "
-                    f"choose rows with --where {shlex.quote(f'{name}={cell[0]}')}",
-                )
+                rows = f"choose rows with --where {shlex.quote(f'{name}={cell[0]}')}"
+                uses = f"write --kernel {quoted} if it names kernels, --repetition {quoted} if they are repetitions"
+                uses += f", numbers in place of its words and --parameter {quoted} if they are sizes"
+                if number := number_for(str(cell[0])):
+                    uses = f"{number} and --parameter {quoted}"
+                raise InputError(f"{self.path}: rows of one configuration differ in {name!r}", f"{uses}, or {rows}")
             measured = numbers.notna().all() and (numbers % 1 != 0).any()
             most = min(FEW, len(cell) // 2 if measured else FEW)
             if cell.nunique() <= most:
@@ -348,6 +349,12 @@ def _as_number(text: str) -> str:
     except ValueError:
         return bare_number(text)
     return text
+
+
+def _remedy(text: str) -> str:
+    """What to do about a value of a parameter that is not a number."""
+    number = number_for(text)
+    return f"{number}, or choose rows with --where COLUMN=VALUE" if number else "choose rows with --where COLUMN=VALUE"
 
 
 def _number_or_none(text: str) -> float | None:

@@ -96,3 +96,13 @@ def test_kernels_of_which_messages_alone_were_counted_communicate(tmp_path: Path
     assert _row(found, "swap_faces")["verdict"] == ("communication-bound" if everywhere else "undecided")
     assert _row(found, "pack")["communication"] == 0
     assert ("swap_faces" in set(found.advice().query("kind == 'undivided work'")["kernel"])) != everywhere
+
+
+def test_nodes_are_not_called_ranks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made = Experiment.create(tmp_path / "e", "nodes", ["nodes"])
+    for n in (1, 2, 4, 8, 16):
+        made.add(Run({"nodes": n}), pd.DataFrame([{"kernel": "solve", "rank": -1, "time": 40 / n + 0.1}]))
+    rs.fit(made).save(tmp_path / "m.json")
+    main(["diagnose", str(tmp_path / "m.json"), "--nodes", "32"])
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "import a column that counts all ranks, of all nodes, with --parameter ranks=COLUMN" in shown

@@ -198,6 +198,28 @@ def test_columns_that_distinguish_cases_are_named_where_nobody_did(
         assert "rows that differ" not in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("grids", "remedy"),
+    [
+        (("32x32x32", "96x96x96"), "write a number in place of sides, such as 32 or 32768 for 32x32x32"),
+        (("40 x 20", "80 x 40"), "write a number in place of sides, such as 800 for 40 x 20"),
+        (("small", "large"), "numbers in place of its words and --parameter grid if they are sizes"),
+    ],
+)
+def test_sizes_as_text_are_to_become_numbers(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], grids: tuple[str, ...], remedy: str
+) -> None:
+    rows = "".join(f"{p},{grid},{(at + 1) * 9.1 / p}\n" for p in (1, 2, 4) for at, grid in enumerate(grids))
+    path = written(tmp_path, "p,grid,t\n" + rows)
+    given = ["--parameter", "ranks=p", "--metric", "time=t"]
+    assert imported(tmp_path, path, *given) == 1
+    shown = capsys.readouterr().err
+    assert remedy in shown
+    assert ("--kernel grid" in shown) == (grids[0] == "small")
+    assert imported(tmp_path, path, *given, "--parameter", "size=grid") == 1
+    assert ("write a number in place of sides" in capsys.readouterr().err) == (grids[0] != "small")
+
+
 @pytest.mark.parametrize("count", [2, 40])
 def test_names_that_rows_differ_in_are_not_lumped(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], count: int

@@ -151,3 +151,25 @@ def test_times_without_a_column_are_read_by_the_command_that_the_error_names(
     made = read(tmp_path / "made")
     assert len(made.runs) == runs
     assert {made.table(run, "counters")["kernel"].nunique() for run in made.runs} == {kernels}
+
+
+@pytest.mark.parametrize(
+    ("table", "repeated"),
+    [
+        ("ranks,run 1,run 2\n1,80.5,81.2\n2,41.1,40.6\n4,21.7,21.9\n", True),
+        ("ranks,run 1,run 2\n1,80.5,20.2\n2,41.1,10.6\n4,21.7,6.9\n", False),
+        ("ranks,solve,halo\n1,80.5,81.2\n2,41.1,40.6\n4,21.7,21.9\n", False),
+    ],
+    ids=["repetitions", "far apart", "named"],
+)
+def test_columns_that_repeat_a_time_are_no_kernels(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], table: str, repeated: bool
+) -> None:
+    """Names that differ by a number alone and values that scatter: their sum would be as many times the time."""
+    assert imported(tmp_path, table) == 1
+    command = shlex.split(capsys.readouterr().err.split("side by side are read by: ")[1])
+    assert command[:3] == ["ranksight", "import", "csv"]
+    assert main([*command[1:], "-o", str(tmp_path / "made"), "--quiet"]) == 0
+    kernels = {kernel for _, kernel, _ in values(tmp_path)}
+    assert kernels == ({WHOLE} if repeated else set(table.split("\n")[0].split(",")[1:]))
+    assert len(read(tmp_path / "made").runs) == (6 if repeated else 3)

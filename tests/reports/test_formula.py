@@ -44,19 +44,23 @@ def test_formulas_are_written_as_people_write_them(text: str, said: str) -> None
     assert readable(text) == said
 
 
-def test_two_values_of_a_parameter_are_no_growth_law(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    lines = ["ranks,size,kernel,time"]
+@pytest.mark.parametrize(("name", "counts"), [("size", False), ("time_steps", True)])
+def test_two_values_of_a_parameter_are_no_growth_law(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, counts: bool
+) -> None:
+    lines = [f"ranks,{name},kernel,time"]
     lines += [f"{p},{n},solve,{3e-6 * n**3 / p + 1e-4 * p**0.5}" for p in (1, 2, 4, 8, 16) for n in (12, 24)]
     (tmp_path / "t.csv").write_text("\n".join(lines) + "\n")
-    given = ["--parameter", "ranks", "--parameter", "size", "--kernel", "kernel", "--metric", "time=time", "--quiet"]
+    given = ["--parameter", "ranks", "--parameter", name, "--kernel", "kernel", "--metric", "time=time", "--quiet"]
     assert main(["import", "csv", str(tmp_path / "t.csv"), *given, "-o", str(tmp_path / "e")]) == 0
     assert main(["fit", str(tmp_path / "e"), "-o", str(tmp_path / "m.json")]) == 0
     said = " ".join(capsys.readouterr().out.split())
-    assert "two values of size (12, 24): no growth law in size; measure a third" in said
+    assert f"two values of {name} (12, 24): no growth law in {name}; measure a third" in said
+    assert (f"or fit with --iterations {name} if it counts iterations" in said) == counts
     assert "0.00518 / ranks" in said
     assert "time (s)" in said
     # The line to try next asks for nothing that two values cannot answer.
-    assert "--ranks 32 --size 24" in said
+    assert f"--ranks 32 --{name} 24" in said
 
 
 def test_plain_values_have_their_unit() -> None:
