@@ -13,6 +13,8 @@ from ranksight.analysis.diagnosis.advice import times_as_long
 from ranksight.analysis.diagnosis.diagnosing import Diagnosis
 from ranksight.analysis.diagnosis.kind import UNKNOWN
 from ranksight.analysis.diagnosis.ranking import clear
+from ranksight.analysis.diagnosis.scaling import NOTICED
+from ranksight.core.arrays import Mask
 from ranksight.core.names import short_names
 from ranksight.core.units import format_factor, format_si, in_full
 from ranksight.reports.terminal import Block, Column, Table, Text
@@ -131,6 +133,8 @@ def efficiencies(found: Diagnosis) -> list[Block]:
     take = np.unique(np.linspace(0, len(table) - 1, min(6, len(table))).round().astype(int))
     chosen = table.iloc[take]
     marks = [" ?" if missing else "" for missing in found.insufficient[take]]
+    unseen = _unseen(found)
+    open_ = [" ?" if each else "" for each in unseen[take]]
     names = {
         "global": "global",
         "parallel": "  parallel",
@@ -146,9 +150,27 @@ def efficiencies(found: Diagnosis) -> list[Block]:
         values = chosen[name].to_numpy(dtype=float)
         if np.isfinite(values).all():
             shares = (f"{value:.0%}" if value >= 0.005 else "<1%" for value in values)
-            signs = marks if name == "global" else [""] * len(take)
+            signs = marks if name == "global" else open_ if name in SPLIT else [""] * len(take)
             rows.append([label, *map(str.__add__, shares, signs)])
     # The least and the most ranks are shown wherever there is room for two columns.
     spare = [0, *range(1, len(take) - 1), 0][: len(take)]
     columns = [Column(in_full(ranks), spare=at) for ranks, at in zip(chosen["ranks"], spare, strict=True)]
-    return [Table(["efficiencies at ranks:word", *columns], rows)]
+    shown: list[Block] = [Table(["efficiencies at ranks:word", *columns], rows)]
+    if unseen.any():
+        first = ranks_words(float(table["ranks"].to_numpy()[unseen][0]))
+        shown.append(Text(f"IPC from {first} on is above that of all runs: {APART}", 2))
+    return shown
+
+
+SPLIT = ("load_balance", "computation_scaling", "instruction_scaling", "ipc_scaling")
+"""Efficiencies that divide what the mean rank computes from the rest."""
+APART = "time, instructions and imbalance are extrapolated one by one there"
+
+
+def _unseen(found: Diagnosis) -> Mask:
+    """Rank counts of the line beyond the runs where more instructions a cycle are predicted than at any run's."""
+    table = found.efficiencies()
+    ranks, ipc = table["ranks"].to_numpy(dtype=float), table["ipc_scaling"].to_numpy(dtype=float)
+    most = found.model.training[:, found.model.parameters.index("ranks")].max()
+    seen = ipc[ranks <= most]
+    return np.asarray((ranks > most) & (ipc > NOTICED * np.max(seen, initial=0.0)) & (len(seen) > 0))

@@ -218,3 +218,22 @@ def test_growth_by_times_alone_is_not_denied_below(tmp_path: Path, capsys: pytes
     assert "drain grows from" in shown
     assert "By times alone, drain grows faster than log(ranks); no other kernel grows" in shown
     assert "No kernel" not in shown
+
+
+@pytest.mark.parametrize("more", [0.0, 3e6])
+def test_a_rate_above_that_of_all_runs_is_marked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], more: float
+) -> None:
+    """Instructions grow beyond the runs and the time does not: more of them a cycle than any run had."""
+    rows = [f"{p},relax,{90 / p},{9e9 / p + more * p}" for p in (1, 2, 4, 8, 16)]
+    (tmp_path / "t.csv").write_text("\n".join(["ranks,kernel,time,instructions", *rows]))
+    words = ["import", "csv", str(tmp_path / "t.csv"), "--parameter", "ranks", "--kernel", "kernel", "--values", "mean"]
+    assert main([*words, "--metric", "time", "--metric", "instructions", "-o", str(tmp_path / "e"), "--quiet"]) == 0
+    assert main(["fit", str(tmp_path / "e"), "-o", str(tmp_path / "m.json"), "--quiet"]) == 0
+    capsys.readouterr()
+    main(["diagnose", str(tmp_path / "m.json"), "--ranks", "256"])
+    shown = capsys.readouterr().out
+    (line,) = (each for each in shown.splitlines() if each.split()[:1] == ["IPC"] and "%" in each)
+    assert line.split()[1] == "100%"
+    assert line.endswith(" ?") == (more > 0)
+    assert ("is above that of all runs" in shown) == (more > 0)
