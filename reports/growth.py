@@ -158,13 +158,13 @@ def efficiencies(found: Diagnosis) -> list[Block]:
     shown: list[Block] = [Table(["efficiencies at ranks:word", *columns], rows)]
     if unseen.any():
         first = ranks_words(float(table["ranks"].to_numpy()[unseen][0]))
-        shown.append(Text(f"IPC from {first} on is above that of all runs: {APART}", 2))
+        shown.append(Text(f"IPC from {first} on is above that of all runs: {EXTRAPOLATED}", 2))
     return shown
 
 
 SPLIT = ("load_balance", "computation_scaling", "instruction_scaling", "ipc_scaling")
 """Efficiencies that divide what the mean rank computes from the rest."""
-APART = "time, instructions and imbalance are extrapolated one by one there"
+EXTRAPOLATED = "time, instructions and imbalance are extrapolated one by one there"
 
 
 def _unseen(found: Diagnosis) -> Mask:

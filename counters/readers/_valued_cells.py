@@ -35,7 +35,7 @@ def without_unit(name: str) -> str:
 
 
 def number_for(cell: str) -> str:
-    """What to write for a cell of several sides, such as ``64x64x32``, which is no number; empty for others."""
+    """What to write for a cell of several sides, such as ``64x64x32``; empty for others."""
     if len(cell) > LONGEST or not _SIDES.fullmatch(cell):
         return ""
     sides = [int(each) for each in re.findall(r"\d+", cell)]
