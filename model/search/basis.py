@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ranksight.core.arrays import Array, Index, Mask
 from ranksight.core.records import dataclass
 from ranksight.model.search.gridterms import GRID_TERMS
-from ranksight.model.search.terms import Factor, values
+from ranksight.model.search.terms import Factor, beyond_doubling, values
 
 AHEAD = 8.0
 """How far out growth is looked at when it is judged: as far as small runs are usually extrapolated at once."""
@@ -41,9 +41,15 @@ class _Axis:
         """Evaluate factors at points (n, w), and ahead at `corners` (1 + m, w)."""
         at = values(exponents, points)
         usable = np.isfinite(at).all(axis=1) & (np.abs(at).max(axis=1, initial=0.0) > 0)
+        usable &= ~beyond_doubling(exponents, points)
         shape = np.where(usable[:, None], at, 0.0)
         norm = np.where(usable, np.abs(shape).max(axis=1, initial=0.0), 1.0)
-        ahead = values(exponents, corners) / norm[:, None]
+        ahead = values(exponents, corners)
+        # A parameter that counts doublings is as much larger where it has that many more of them.
+        doubles = (exponents[..., 2] > 0).any(axis=1)
+        most = corners[:1]
+        ahead[doubles] = values(exponents[doubles], most + np.log2(AHEAD) * (corners > most))
+        ahead /= norm[:, None]
         single, kind = np.unique(exponents.reshape(-1, 3), axis=0, return_inverse=True)
         kinds = np.where((single == 0).all(axis=1), 0, 1 + np.arange(len(single)))[kind.reshape(exponents.shape[:2])]
         grows = np.where(_rank(exponents) > 0, kinds, 0)
@@ -65,11 +71,7 @@ class Basis:
     @classmethod
     def listed(cls, terms: Array, points: Array) -> Basis:
         """Terms (t, m, 3) given one by one, at points (n, m)."""
-        axis = _Axis.of(terms, points, _corners(points))
-        if (terms[..., 2] > 0).any():
-            # Who asks for exponentials expects growth that no range shows.
-            axis.ahead[:] = np.nan
-        return cls((axis,))
+        return cls((_Axis.of(terms, points, _corners(points)),))
 
     @classmethod
     def products(

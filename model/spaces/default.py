@@ -22,7 +22,7 @@ from ranksight.model.search.offer import Listed, Offer
 from ranksight.model.search.pairs import best_pairs
 from ranksight.model.search.problem import Problem, pose
 from ranksight.model.search.screening import CANCELLED, Screened, borne, screen
-from ranksight.model.search.terms import GRIDDED, ONE, Factor, Hypotheses, ghosted, hypotheses, on_a_grid
+from ranksight.model.search.terms import DOUBLING, GRIDDED, ONE, Factor, Hypotheses, ghosted, hypotheses, on_a_grid
 from ranksight.model.series.noise import Location
 from ranksight.model.spaces import SPACES
 
@@ -90,7 +90,7 @@ def default(parameters: int) -> Offer:
     if parameters > MOST:
         raise InputError(f"{parameters} parameters are too many", f"fit at most {MOST} at once and hold the others")
     return Crossed(
-        _FALLS + GROWING + STEEP,
+        _FALLS + GROWING + STEEP + DOUBLING,
         COARSE[parameters],
         parameters,
         grids=tuple(factor for factor, each in GRIDDED.items() if each.crossed),
@@ -199,6 +199,9 @@ def _forms() -> tuple[list[tuple[tuple[Factor, ...], ...]], list[float]]:
     for term in GROWING + STEEP + FALLING:
         add((term,), priors.FORMS["alone"] + _beyond(term))
         add((ONE, term), _beyond(term))
+    for term in DOUBLING:
+        add((term,), priors.FORMS["more"])
+        add((ONE, term), priors.FORMS["more"])
     for low, high in itertools.combinations(_COARSE, 2):
         if high[0] - low[0] >= 0.5 or low[0] == 0.0:
             add((low, high), priors.FORMS["more"])
