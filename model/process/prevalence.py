@@ -223,7 +223,8 @@ class Prevalence:
         for _ in range(rounds):
             share = table.of(evidence)
             count = worth + share.sum()
-            means = np.log((worth * first[0] + share.sum(axis=(0, 2))) / count)
+            with np.errstate(divide="ignore"):  # of means that do not occur
+                means = np.log((worth * first[0] + share.sum(axis=(0, 2))) / count)
             covariances = np.log((worth * first[1] + share.sum(axis=(0, 1))) / count)
             table = replace(table, means=means, covariances=covariances)
         return table
