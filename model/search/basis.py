@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ranksight.core.arrays import Array, Index, Mask
 from ranksight.core.records import dataclass
 from ranksight.model.search.gridterms import GRID_TERMS
-from ranksight.model.search.terms import Factor, beyond_doubling, values
+from ranksight.model.search.terms import GRID_ODDS, Factor, beyond_doubling, values
 
 AHEAD = 8.0
 """How far out growth is looked at when it is judged: as far as small runs are usually extrapolated at once."""
@@ -136,10 +136,18 @@ class Basis:
 
     def dimensions(self, terms: Index) -> Index:
         """Dimensions of the process grid that terms (...) are of; 0 for none."""
+        return np.array([0, *(each.dimensions for each in GRID_TERMS)], dtype=np.intp)[self._numbers(terms)]
+
+    def grid_odds(self, terms: Index) -> Array:
+        """Logarithms of the odds of terms (...) of a process grid, 1, :data:`ranksight.model.search.terms.GRID_ODDS`;
+        0 of others."""
+        return np.array([0.0, *GRID_ODDS])[self._numbers(terms)]
+
+    def _numbers(self, terms: Index) -> Index:
+        """Number, from one, of the term of process grids that terms (...) are of; 0 for none."""
         listed, place = np.unique(np.maximum(terms, 0), return_inverse=True)
         number = np.maximum(-self.decode(listed)[:, :, 2], 0).max(axis=1).astype(np.intp)
-        each_dimension = np.array([0, *(each.dimensions for each in GRID_TERMS)], dtype=np.intp)[number]
-        return np.asarray(each_dimension[place.reshape(terms.shape)])
+        return np.asarray(np.where(number <= len(GRID_TERMS), number, 0)[place.reshape(terms.shape)])
 
     def on_grid(self, terms: Index) -> Mask:
         """Which terms (...) are of a process grid."""

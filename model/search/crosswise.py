@@ -74,7 +74,7 @@ class Crossed(Offer):
         known = list(screen_composites(basis, points, location, positive, kind))
         if problem.exact and self.parameters == 2 and self.divisor is not None and self.grids:
             blocks = ghost_blocks(space.factors, self.divisor, len(problem.weights))
-            known.append(borne(problem, solve(problem, *blocks)))
+            known.append(borne(problem, solve(problem, *blocks), listed=True))
         return problem, screen(space, problem, points, known)
 
 

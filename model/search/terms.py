@@ -50,6 +50,13 @@ GRIDDED: Mapping[Factor, GridTerm] = dict(zip(ON_GRIDS, GRID_TERMS, strict=True)
 """Their terms."""
 
 
+GRID_ODDS = np.array(
+    [
+        priors.FORMS["process grid"] * (each.dimensions > 1) + priors.FORMS["one side"] * each.one_side
+        for each in GRID_TERMS
+    ]
+)
+"""Logarithms of the odds of each grid term, 1, against one of the ranks alone."""
 SAME = 1e-9
 """Relative difference of values of a term that are the same."""
 

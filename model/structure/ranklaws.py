@@ -22,8 +22,8 @@ coefficients c of which any order of magnitude is as likely as another, rivals o
 
 so that a term that is hardly there speaks for the others. The answer is the likeliest sum, and the interval has all
 but the unlikely ones: of the rivals, or of the proven sums that are nearly as simple. Counts of few units are met by
-some sum whatever they are, and what a sum that leaves the largest run out says of more ranks is open; the interval
-then has that of the function that was searched for as well.
+some sum whatever they are, what a sum that leaves the largest run out says of more ranks is open, and a function that
+was searched for may meet all of them, too; the interval then has that of this function as well.
 """
 
 from __future__ import annotations
@@ -183,15 +183,15 @@ def fit_rank_laws(
     names: Collection[tuple[str, str]],
     halos: Mapping[str, Collection[Halo]] | None = None,
     called: Called | None = None,
-    begun: Collection[Key] = (),
+    open_too: Collection[Key] = (),
     **settings: Any,
 ) -> RankLaws:
     """Find the sums of laws that series, means over all ranks, follow; of none where too few ranks ran.
 
     `names` (collection of (kernel, metric)): series to look at. `halos`: kernels whose messages are known to go to each
-    neighbour on grids, and of which halos these are. `called`: what traces show of their messages. `begun`: series with
-    functions that begin on several ranks. `**settings`: of :func:`ranksight.model.fitting.fit_series.fit_series`, for
-    the coefficients.
+    neighbour on grids, and of which halos these are. `called`: what traces show of their messages. `open_too`: series
+    with functions that begin on several ranks, or meet all counts as well. `**settings`: of
+    :func:`ranksight.model.fitting.fit_series.fit_series`, for the coefficients.
     """
     if "ranks" not in series.parameters:
         return NO_RANK_LAWS
@@ -219,8 +219,10 @@ def fit_rank_laws(
     laws, odds = [sums for sums, _ in each], [weights for _, weights in each]
     chance = np.array([by_chance(*each, ranks) for each in zip(cost, proven, values, shown, offered, strict=True)])
     chance &= lawful.all(axis=1) & ~np.array([of_edges(each, size) for each, size in zip(laws, seen, strict=True)])
-    # What begins on several ranks may follow a side that fewer do not cut, or begin on a second node.
-    chance |= np.array([key in begun and not traced.placed(key[0]) for key in wanted])
+    # What begins on several ranks may follow a side that fewer do not cut, or begin on a second node; and what another
+    # function meets as well may be either, as log2(ranks) and the cut sides of a grid in three dimensions are the same
+    # at powers of two up to 64.
+    chance |= np.array([key in open_too and not traced.placed(key[0]) for key in wanted])
     scatter = [0.0] * len(rows)
     several = ranks > 1
     values, ranks = values[:, :, several], ranks[several]
