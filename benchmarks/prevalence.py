@@ -35,6 +35,7 @@ from ranksight.model.process.prevalence import (
     POWER,
     Prevalence,
     along_one,
+    coordinates,
     divided,
     doubling,
     of_free_power,
@@ -187,8 +188,9 @@ def filling(tasks: Sequence[Task], table: Prevalence, without: str = "") -> Prev
         x = np.concatenate([first.points, first.targets])[:, 0]
         times = np.stack([[*np.nanmean(stack([task])[0], axis=1), *task.measured] for task in batch])[..., None]
         data = data_of(x[:, None], locate(times, points=x[:, None]))
-        _, members, at = found.over(x, Domains.inferred(DOMAIN))
-        scores.append(evidence(data, at, members, table.scales))
+        known = found.in_domains
+        at = values(known.terms, coordinates(x[:, None], Domains.inferred(DOMAIN)))
+        scores.append(evidence(data, at, known.members[known.occurring], table.scales))
     every, falls = np.concatenate(scores), divided(table.terms, table.members[table.occurring])
     for _ in range(ROUNDS):
         joint = every + found.in_domains.joint
