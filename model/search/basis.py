@@ -8,6 +8,7 @@ numbers; -1 stands for no term and is answered like term 0, for callers to mask.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -41,7 +42,6 @@ class _Axis:
         """Evaluate factors at points (n, w), and ahead at `corners` (1 + m, w)."""
         at = values(exponents, points)
         usable = np.isfinite(at).all(axis=1) & (np.abs(at).max(axis=1, initial=0.0) > 0)
-        usable &= ~beyond_doubling(exponents, points)
         shape = np.where(usable[:, None], at, 0.0)
         norm = np.where(usable, np.abs(shape).max(axis=1, initial=0.0), 1.0)
         ahead = values(exponents, corners)
@@ -85,6 +85,15 @@ class Basis:
             if not grids or a != divisor:
                 axis.usable[single[:, 0, 2] < 0] = False
         return cls(axes, divisor)
+
+    def counting(self, points: Array) -> Basis:
+        """The same without terms that double along a parameter that counts no doublings at points (n, m)."""
+        each = [points] if len(self.axes) == 1 else [points[:, a : a + 1] for a in range(points.shape[1])]
+        axes = (
+            replace(axis, usable=axis.usable & ~beyond_doubling(axis.exponents, x))
+            for axis, x in zip(self.axes, each, strict=True)
+        )
+        return Basis(tuple(axes), self.divisor)
 
     def _each(self, terms: Index, of: Callable[[_Axis], NDArray[Any]]) -> list[NDArray[Any]]:
         """What `of` says of the factor that terms (...) have on each axis."""

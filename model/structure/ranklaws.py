@@ -35,7 +35,7 @@ from typing import Any
 
 import numpy as np
 
-from ranksight.core.arrays import Array, Index, Ints, Mask
+from ranksight.core.arrays import Array, Index, Ints, Mask, log_ratio
 from ranksight.core.records import dataclass
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.quantity import CENTRAL, TAIL
@@ -47,7 +47,7 @@ from ranksight.model.structure.coefficients import Coefficients, weighted_quanti
 from ranksight.model.structure.gridlaw import EXACT
 from ranksight.model.structure.halolaws import CLOSE, Found, find_margins, margin_reach
 from ranksight.model.structure.improving import Key, Structure
-from ranksight.model.structure.ranksums import by_chance, different, find_costs, of_edges
+from ranksight.model.structure.ranksums import SHOWN, by_chance, different, find_costs, of_edges
 from ranksight.model.structure.rankterm import Halo
 from ranksight.model.structure.rankterms import RANK_TERMS, SENT_TO, term_values
 from ranksight.model.uncertainty import forecast
@@ -132,6 +132,21 @@ class RankLaws(Structure):
         reason = np.where(by_neighbours[:, None] & ~between, others.reason, own_forecast.reason)
         return replace(own_forecast, value=value, lower=lower, upper=upper, status=status, reason=reason).judged()
 
+    def beside(self, fitted: Fitted, exact: Collection[Key], measured: Array) -> RankLaws:
+        """The same where functions that meet all counts of series, those in `exact`, are rivals: which differ from the
+        sums on more ranks, at the other parameters as `measured` (n, m).
+
+        Powers of two up to 64 do not tell log2(ranks) from the cut sides of a grid in three dimensions.
+        """
+        rows = np.array([row for row, key in enumerate(self.keys) if key in exact], dtype=np.intp)
+        if not len(rows):
+            return self
+        points = np.repeat(np.unique(measured, axis=0), len(SHOWN), axis=0)
+        points[:, self.parameters.index("ranks")] = np.resize(SHOWN, len(points))
+        functions, own = fitted.predict(points).value[fitted.indices(self.keys)[rows]], self.predict(points).value[rows]
+        differ = (np.abs(log_ratio(functions, own)) > DIFFERENT).any(axis=1)
+        return replace(self, chance=self.chance | np.isin(np.arange(len(self.chance)), rows[differ]))
+
     def formula(self, i: int) -> str:
         """The simplest sum of series `i`, as people read it."""
         parts = []
@@ -158,6 +173,8 @@ class RankLaws(Structure):
 
 NO_RANK_LAWS = RankLaws((), (), (), (), Coefficients(np.empty(0)), (), (), np.empty(0, dtype=bool), np.empty(0))
 
+DIFFERENT = 1e-3
+"""Logarithm of the ratio of two laws from which on they are different ones."""
 OTHERS = ("ranks - 1", "ranks")
 """Terms of what goes to every other rank."""
 
@@ -183,15 +200,15 @@ def fit_rank_laws(
     names: Collection[tuple[str, str]],
     halos: Mapping[str, Collection[Halo]] | None = None,
     called: Called | None = None,
-    open_too: Collection[Key] = (),
+    begun: Collection[Key] = (),
     **settings: Any,
 ) -> RankLaws:
     """Find the sums of laws that series, means over all ranks, follow; of none where too few ranks ran.
 
     `names` (collection of (kernel, metric)): series to look at. `halos`: kernels whose messages are known to go to each
-    neighbour on grids, and of which halos these are. `called`: what traces show of their messages. `open_too`: series
-    with functions that begin on several ranks, or meet all counts as well. `**settings`: of
-    :func:`ranksight.model.fitting.fit_series.fit_series`, for the coefficients.
+    neighbour on grids, and of which halos these are. `called`: what traces show of their messages. `begun`: series with
+    functions that begin on several ranks. `**settings`: of :func:`ranksight.model.fitting.fit_series.fit_series`, for
+    the coefficients.
     """
     if "ranks" not in series.parameters:
         return NO_RANK_LAWS
@@ -219,10 +236,8 @@ def fit_rank_laws(
     laws, odds = [sums for sums, _ in each], [weights for _, weights in each]
     chance = np.array([by_chance(*each, ranks) for each in zip(cost, proven, values, shown, offered, strict=True)])
     chance &= lawful.all(axis=1) & ~np.array([of_edges(each, size) for each, size in zip(laws, seen, strict=True)])
-    # What begins on several ranks may follow a side that fewer do not cut, or begin on a second node; and what another
-    # function meets as well may be either, as log2(ranks) and the cut sides of a grid in three dimensions are the same
-    # at powers of two up to 64.
-    chance |= np.array([key in open_too and not traced.placed(key[0]) for key in wanted])
+    # What begins on several ranks may follow a side that fewer do not cut, or begin on a second node.
+    chance |= np.array([key in begun and not traced.placed(key[0]) for key in wanted])
     scatter = [0.0] * len(rows)
     several = ranks > 1
     values, ranks = values[:, :, several], ranks[several]
