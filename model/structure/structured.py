@@ -29,7 +29,6 @@ from ranksight.model.structure.loops import find_iterations
 from ranksight.model.structure.met import find_missed
 from ranksight.model.structure.neighbourfit import Tables, dimensions_of, fit_neighbours, grids_of
 from ranksight.model.structure.ranklaws import fit_rank_laws
-from ranksight.model.structure.ranksums import SPARE
 from ranksight.model.structure.rankterm import side_name
 from ranksight.model.structure.rankterms import GROUPS
 from ranksight.model.structure.slabs import find_slabs
@@ -153,7 +152,7 @@ def _structured(
     shown = Called(together, traced, number, along, groups_of(sizes), lines_of(sizes), same, rules)
     later = {keys[row] for part in fitted.below for row in part.rows[part.between[:, 0] > 1].tolist()}
     laws = fit_rank_laws(series, sent, law.halos if law else None, shown, later, **each)
-    rivals = {key for key in exact_keys(series, fitted, SPARE) if not shown.placed(key[0])}
+    rivals = {key for key in functional if not shown.placed(key[0])}
     laws = laws.beside(fitted, rivals, series.points)
     minor = tuple(key for key in find_minor(series) if key not in lawful)
     met = law.exact | set(laws.keys)
@@ -310,8 +309,8 @@ def _with_ranks(experiment: Experiment) -> list[Run]:
     return [run for run in experiment.runs if "ranks" in run.configuration]
 
 
-def exact_keys(series: Series, fitted: Fitted, beyond: int = 1) -> set[tuple[str, str]]:
-    """Counts whose best function meets them to rounding, and `beyond` more different values than it has terms.
+def exact_keys(series: Series, fitted: Fitted) -> set[tuple[str, str]]:
+    """Counts whose best function meets them to rounding, and more different values than it has terms.
 
     Values that repeat say nothing more, nor does zero at one rank.
     """
@@ -319,5 +318,5 @@ def exact_keys(series: Series, fitted: Fitted, beyond: int = 1) -> set[tuple[str
     exact = (fitted.weight[:, 0] > 0) & (fitted.variance[:, 0] < EXACT**2) & ~series.sampled
     values = reduce(series.values, "median", axis=2)
     different = np.array([len(np.unique(rounded(row[np.isfinite(row) & (row > 0)], 9))) for row in values])
-    rows = exact & (different >= terms + beyond) & np.isin(series.metrics, list(COUNTS))
+    rows = exact & (different > terms) & np.isin(series.metrics, list(COUNTS))
     return {key for key, yes in zip(series.keys, rows.tolist(), strict=True) if yes}
