@@ -87,12 +87,13 @@ def along_one() -> tuple[Array, Index]:
 
 def doubling(terms: Array, members: Index) -> Mask:
     """Which means `members` (..., q) double with every step of a coordinate, or so."""
-    return np.asarray(((members >= 0) & (terms[..., 2] > 0).any(axis=1)[members]).any(axis=-1))
+    doubles = np.asarray((terms[..., 2] > 0).any(axis=1))
+    return np.asarray(((members >= 0) & doubles[members]).any(axis=-1))
 
 
 def offered_at(terms: Array, members: Index, points: Array) -> Mask:
     """Which means `members` (h, q) may hold of values measured at `points` (n, m)."""
-    return ~((members >= 0) & beyond_doubling(terms, points)[members]).any(axis=1)
+    return np.asarray(~((members >= 0) & beyond_doubling(terms, points)[members]).any(axis=1))
 
 
 def divided(terms: Array, members: Index) -> Mask:

@@ -158,7 +158,8 @@ def borne(problem: Problem, screened: Screened, listed: bool = False) -> Screene
     table = problem.basis.on_grid(screened.choice)
     if not table.any():
         return screened
-    has, odds = (np.zeros((len(table), len(screened.members)), dtype=kind) for kind in (np.bool_, np.float64))
+    has = np.zeros((len(table), len(screened.members)), dtype=bool)
+    odds = np.zeros(has.shape)
     rarity = problem.basis.grid_odds(screened.choice)
     for column in screened.members.T:
         has |= table[:, column] & (column >= 0)
