@@ -14,7 +14,7 @@ from ranksight.analysis.diagnosis.diagnosing import Diagnosis
 from ranksight.analysis.diagnosis.kind import UNKNOWN
 from ranksight.analysis.diagnosis.ranking import clear
 from ranksight.analysis.diagnosis.scaling import NOTICED
-from ranksight.core.arrays import Mask
+from ranksight.core.arrays import Mask, ratio
 from ranksight.core.names import short_names
 from ranksight.core.units import format_factor, format_si, in_full
 from ranksight.reports.terminal import Block, Column, Table, Text
@@ -158,7 +158,7 @@ def efficiencies(found: Diagnosis) -> list[Block]:
     shown: list[Block] = [Table(["efficiencies at ranks:word", *columns], rows)]
     if unseen.any():
         first = ranks_words(float(table["ranks"].to_numpy()[unseen][0]))
-        shown.append(Text(f"IPC from {first} on is above that of all runs: {EXTRAPOLATED}", 2))
+        shown.append(Text(f"IPC from {first} on exceeds that of the same kernels in all runs: {EXTRAPOLATED}", 2))
     return shown
 
 
@@ -168,9 +168,12 @@ EXTRAPOLATED = "time, instructions and imbalance are extrapolated one by one the
 
 
 def _unseen(found: Diagnosis) -> Mask:
-    """Rank counts of the line beyond the runs where more instructions a cycle are predicted than at any run's."""
-    table = found.efficiencies()
-    ranks, ipc = table["ranks"].to_numpy(dtype=float), table["ipc_scaling"].to_numpy(dtype=float)
-    most = found.model.training[:, found.model.parameters.index("ranks")].max()
-    seen = ipc[ranks <= most]
-    return np.asarray((ranks > most) & (ipc > NOTICED * np.max(seen, initial=0.0)) & (len(seen) > 0))
+    """Rank counts of the line beyond the runs at which kernels have noticeably more instructions a second than each had
+    at any rank count of the runs: other shares of kernels are no reason for doubt."""
+    line, ranks = found.line, found.line.ranks
+    rows = line.separate & np.isfinite(line.instructions).all(axis=1) & (line.mean > 0).all(axis=1)
+    beyond = ranks > found.model.training[:, found.model.parameters.index("ranks")].max()
+    work, seconds = (line.instructions * line.having)[rows], line.mean[rows]
+    fastest = np.max(work / seconds, axis=1, initial=0.0, where=~beyond)
+    least = ratio(work, fastest[:, None], 0.0).sum(axis=0)
+    return np.asarray(beyond & (least > NOTICED * seconds.sum(axis=0)))

@@ -38,7 +38,8 @@ def table(evidence: Evidence) -> pd.DataFrame:
     traffic, machine = evidence.traffic, evidence.ceilings
     bandwidth = np.full(traffic.shape, np.nan)
     if machine is not None:
-        bandwidth = ratio(traffic, seconds_of_bytes(evidence), machine.share(evidence.cores)[1:, None, :])
+        described = machine.share(evidence.cores)[1:, None, :]
+        bandwidth = ratio(traffic, seconds_of_bytes(evidence), described, where=evidence.shared > traffic / described)
     with np.errstate(invalid="ignore", divide="ignore"):
         intensity = ratio(work, traffic)
         speed = ratio(work, evidence.computing)

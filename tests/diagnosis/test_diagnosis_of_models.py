@@ -236,4 +236,4 @@ def test_a_rate_above_that_of_all_runs_is_marked(
     (line,) = (each for each in shown.splitlines() if each.split()[:1] == ["IPC"] and "%" in each)
     assert line.split()[1] == "100%"
     assert line.endswith(" ?") == (more > 0)
-    assert ("is above that of all runs" in shown) == (more > 0)
+    assert ("exceeds that of the same kernels in all runs" in shown) == (more > 0)
