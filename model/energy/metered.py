@@ -178,7 +178,7 @@ def _rises(watts: Array, cores: Array) -> bool:
 
 def _read(experiment: Experiment, run: Run, component: str, platform: Platform | None, collected: _Rows) -> None:
     table = experiment.table(run, "counters")
-    if table is None:
+    if table is None or table.empty:
         return
     program = table[table["kernel"].astype(str) == WHOLE]
     if program.empty:

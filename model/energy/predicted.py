@@ -214,6 +214,7 @@ def forecasts(model: Learned, points: Array, names: Sequence[str], times: Array 
         chosen = by_component[component] if component else combined(by_component)
         value, relative = (chosen.joules, chosen.of_energy) if kind == ENERGY else (chosen.watts, chosen.of_power)
         known = np.isfinite(value) & np.isfinite(relative) & (value > 0)
+        value = np.where(known, value, np.nan)
         status = np.where(known, OK, NO_DATA).astype(np.intp)
         reason = np.full(value.shape, "", dtype=object)
         reason[~known] = "the time, or a count that power depends on, is not predicted at this configuration"

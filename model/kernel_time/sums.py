@@ -318,8 +318,8 @@ def _fit(relative: Array, covariance: Array, real: Mask, prior: Array) -> _Fit:
 
 
 def identified(scaled: Array, real: Mask) -> Mask:
-    """Sums (...) whose terms the values tell apart: of terms (..., q, n) in units of their largest value those that are
-    `real` (..., q) are no more than the values, and none is a combination of others."""
+    """Sums (...) whose coefficients follow from the values: of terms (..., q, n) in units of their largest value those
+    that are `real` (..., q) are no more than the values, and none is a combination of others."""
     padded = (~real)[..., None] & np.eye(real.shape[-1], dtype=bool)
     size = np.linalg.eigvalsh(scaled @ scaled.swapaxes(-1, -2) + padded)
     return np.asarray((size[..., 0] > SINGULAR * size[..., -1]) & (real.sum(axis=-1) <= scaled.shape[-1]))

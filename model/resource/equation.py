@@ -185,7 +185,7 @@ class Resources(Stored):
             len(self.machine.latencies) == len(LEVELS)
             and self.machine.frequency > 0
             and 0.1 < self.scale < 10
-            and 0 <= self.run_to_run < 10
+            and 0 <= self.run_to_run < np.inf
             and self.seen.shape == (kernels, 2)
             and (self.trend is None or set(self.trend.fitted.kernels) <= set(self.kernels))
             and all(column.shape == (kernels,) and bool(np.isfinite(column).all()) for column in columns)

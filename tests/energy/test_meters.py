@@ -5,18 +5,20 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from ranksight.campaign.launching import Template
 from ranksight.campaign.measuring import Plan, measure
 from ranksight.core.errors import InputError, ToolError
-from ranksight.core.experiment import Experiment
+from ranksight.core.experiment import WHOLE, Experiment, Run
 from ranksight.core.meaning import METERED
 from ranksight.core.reading import READERS, Reading
 from ranksight.core.testing import check_reader
 from ranksight.counters.collectors.energy import Energy
 from ranksight.counters.doctor import examine
 from ranksight.counters.doctor.findings import Machine
+from ranksight.model.energy.metered import metered
 
 POWERMETER = """CPU type:\tIntel Icelake SP processor
 ----
@@ -203,3 +205,15 @@ def test_the_doctor_says_which_meters_can_be_read(zones: Path, tmp_path: Path) -
     assert none.level == "note"
     assert "no meters" in none.found
     assert none.remedy
+
+
+def test_a_run_whose_table_has_no_row_says_nothing_of_energy(tmp_path: Path) -> None:
+    """A meter's file of no rank; fit ended with an internal error."""
+    experiment = Experiment.create(tmp_path / "e.exp", "e", ["ranks"])
+    for ranks in (1, 2, 4):
+        rows = {"kernel": [WHOLE], "rank": [0], "time": [8.0 / ranks], "energy_package": [800.0]}
+        table = pd.DataFrame(rows)
+        experiment.add(Run({"ranks": ranks}), table[: 0 if ranks == 2 else 1])
+    found = metered(experiment, "package", None)
+    assert found is not None
+    assert len(found.joules) == 2

@@ -12,9 +12,11 @@ import pytest
 from ranksight.analysis.planning.spending import COST, DELAY, ENERGY, TIME, Spending, Spent, spending
 from ranksight.cli.main import main
 from ranksight.core.errors import InputError
+from ranksight.model.energy import predicted
 from ranksight.model.energy.prices import Prices
 from ranksight.model.fitted_model import Model
 from ranksight.model.machine.machines import on
+from ranksight.model.uncertainty.forecast import NO_DATA
 from ranksight.reports.spending import choices, ties
 
 COUNTS = (1, 2, 4, 8, 16, 32)
@@ -210,6 +212,16 @@ def test_bad_questions_get_one_line(
     told = capsys.readouterr().err.strip()
     assert said in told
     assert "\n" not in told
+
+
+def test_energy_without_an_uncertainty_is_no_answer(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a count that power depends on has no interval there is neither: "1.33 MJ nan J .. nan J" was printed."""
+    nothing = np.array([np.nan])
+    known = predicted.Parts(np.array([1.33e6]), np.array([120.0]), nothing, nothing, np.ones(1))
+    monkeypatch.setattr(predicted, "parts", lambda *_: {"package": known})
+    for said in predicted.forecasts(model, np.array([[64.0]]), ["energy_package", "power_package"]).values():
+        assert said.status[0, 0] == NO_DATA
+        assert np.isnan([said.value, said.lower, said.upper]).all()
 
 
 def test_the_laws_of_power_are_of_the_machine_of_the_runs(
