@@ -35,7 +35,9 @@ from ranksight.model.process.prevalence import (
     POWER,
     Prevalence,
     along_one,
+    coordinates,
     divided,
+    doubling,
     of_free_power,
     texts_of,
     unlearned,
@@ -56,7 +58,7 @@ WILDEST = np.array(
     + [(local, 0.0, 0.0, jobs) for local in (1.0, 3.0) for jobs in (0.03, 0.1, 0.3)]
 )
 """Scatter and steps by factors, which no published curve shows and users' do: together as likely as one more curve that
-was not seen (Laplace's rule of succession)."""
+was not seen (Laplace's rule of succession). So are means of parameters that count doublings."""
 LISTED = np.array(
     [np.flatnonzero((np.where(np.arange(4) == POWER, 0.0, row) == SCALES).all(axis=1))[0] for row in SCALES]
 )
@@ -132,6 +134,7 @@ def scores_of(x: Array, times: Array) -> NDArray[np.float32]:
     listed = ~of_free_power(terms, members)
     found[..., ~offered.with_odd, 1:] = -np.inf
     found[:, listed] = found[:, listed][:, :, LISTED]
+    found[:, doubling(terms, members)] = -np.inf
     return found.reshape(len(times), len(members), -1).astype(np.float32)
 
 
@@ -157,12 +160,15 @@ def learn(found: dict[str, tuple[Array, Array, Array]], without: Collection[str]
     rest = [parts for source, parts in found.items() if source not in without]
     whole, near, far = (np.concatenate(each) for each in zip(*rest, strict=True))
     first = unlearned(np.repeat(SCALES, len(KINDS), axis=0))
+    doubles = doubling(first.terms, first.members)
+    first = replace(first, means=np.where(doubles, -np.inf, first.means))
     means = first.updated(whole, MEANS_WORTH, ROUNDS).means
     parts = _by_far_part(near, far, first.means)
     weights = np.array([sum(map(float, each)) for each in itertools.product(*parts[:-1])])
     often, known = np.exp(weights) > LIGHTEST, np.exp(means) > RAREST
-    means = np.where(known, means - logsumexp(means[known]), -np.inf)
     seen, unseen = weights[often] - logsumexp(weights[often]), 1 / (len(whole) + 2)
+    means = np.where(known, means - logsumexp(means[known]) + np.log1p(-unseen), -np.inf)
+    means[doubles] = np.log(unseen / doubles.sum())
     wildest = np.full(len(WILDEST), np.log(unseen / len(WILDEST)))
     return replace(
         first,
@@ -182,8 +188,9 @@ def filling(tasks: Sequence[Task], table: Prevalence, without: str = "") -> Prev
         x = np.concatenate([first.points, first.targets])[:, 0]
         times = np.stack([[*np.nanmean(stack([task])[0], axis=1), *task.measured] for task in batch])[..., None]
         data = data_of(x[:, None], locate(times, points=x[:, None]))
-        _, members, at = found.over(x, Domains.inferred(DOMAIN))
-        scores.append(evidence(data, at, members, table.scales))
+        known = found.in_domains
+        at = values(known.terms, coordinates(x[:, None], Domains.inferred(DOMAIN)))
+        scores.append(evidence(data, at, known.members[known.occurring], table.scales))
     every, falls = np.concatenate(scores), divided(table.terms, table.members[table.occurring])
     for _ in range(ROUNDS):
         joint = every + found.in_domains.joint

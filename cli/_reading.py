@@ -60,15 +60,15 @@ def _constants(texts: list[str], option: str = "--set") -> dict[str, float]:
 
 def _stated(texts: list[str]) -> dict[str, Meaning]:
     """What ``--values`` says of values over ranks: of a metric, or under "" of all others."""
-    from ranksight.core.meaning import MAXIMUM, MEAN, OF_NODE, SUM
+    from ranksight.core.meaning import MAXIMUM, MEAN, OF_CORE, OF_NODE, SUM
 
-    words = {"sum": SUM, "mean": MEAN, "max": MAXIMUM, "node": OF_NODE}
+    words = {"sum": SUM, "mean": MEAN, "max": MAXIMUM, "node": OF_NODE, "core": OF_CORE}
     found: dict[str, Meaning] = {}
     for text in texts:
         name, mark, word = text.rpartition("=")
         name, word = name.strip(), word.strip()
         if word not in words or (mark and not name):
-            how = "write --values sum, mean, max or node, or METRIC=sum for one metric"
+            how = "write --values sum, mean, max, node or core, or METRIC=sum for one metric"
             raise UsageError(f"ranksight import: --values {text!r}", how)
         if name in found:
             raise UsageError(f"ranksight import: --values {name or word} is given twice")

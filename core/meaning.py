@@ -77,6 +77,8 @@ UNSTATED = Meaning()
 SUM, MEAN, MAXIMUM, ONE, EACH = (Meaning(over) for over in ("sum", "mean", "max", "one", "each"))
 OF_NODE = Meaning("sum", "node")
 """All that was counted on one node."""
+OF_CORE = Meaning("mean", "core")
+"""Of one core, where a rank has several threads."""
 OF_SOCKET = Meaning("each", "socket")
 """A row a rank, of which one of a socket holds what was counted on all of it and the others none."""
 METERED = "packages metered"

@@ -185,12 +185,16 @@ def _plain_cases(pieces: Sequence[Piece]) -> str:
     )
 
 
+def _plain_exponential(factor: str, name: str) -> str:
+    return f"{2 ** int(factor or 1)}^{name}" if (factor or "1").isdigit() else f"2^({factor} {name})"
+
+
 PLAIN = Notation(
     number=_short,
     name=str,
     power=_plain_power,
     logarithm="log2({})".format,
-    exponential=lambda factor, name: f"2^({f'{factor} ' if factor else ''}{name})",
+    exponential=_plain_exponential,
     quotient=_plain_quotient,
     times=" · ",
     group="({})".format,

@@ -41,6 +41,7 @@ from ranksight.model.uncertainty.forecast import OK, Forecast
 
 if TYPE_CHECKING:
     from ranksight.model.fitted_model import Model
+    from ranksight.model.fitting.fitted import Fitted
 
 SCHEMA_VERSION = 1
 FEWEST = 4
@@ -158,10 +159,8 @@ class Diagnosis:
         0     solve     scales
         1  exchange  saturates
         """
-        target, fitted, network = float(self.line.ranks[-1]), self.model.fitted, self.model.equation.network
-        low, high = fitted.trained[:, fitted.parameters.index("ranks")].T
-        seen = pd.Series(np.where(low == high, np.inf, low)).groupby(np.array(fitted.kernels, dtype=object)).min()
-        node = network.ranks_per_node
+        target, network = float(self.line.ranks[-1]), self.model.equation.network
+        seen, node = _seen_from(self.model.fitted), network.ranks_per_node
 
         def along(line: Evidence) -> pd.DataFrame:
             since = np.asarray(seen.reindex(line.kernels).fillna(0.0), dtype=np.float64)
@@ -354,6 +353,20 @@ class Diagnosis:
                 row["reason"] = str(program.reason[0, at])
             rows.append({**row, "parts": {name: finite(float(share[at])) for name, share in self.parts.items()}})
         return rows
+
+
+def _seen_from(fitted: Fitted) -> pd.Series:
+    """The fewest ranks that each kernel was seen at, of which its time grew: two where one rank has another law, as it
+    has nobody to wait for; infinite where it was seen at one number of ranks."""
+    axis = fitted.parameters.index("ranks")
+    low, high = fitted.trained[:, axis].T
+    seen = pd.Series(np.where(low == high, np.inf, low)).groupby(np.array(fitted.kernels, dtype=object)).min()
+    for part in fitted.below:
+        lone = (part.axis == axis) & (part.between[:, 0] == 1)
+        for row, first in zip(part.rows[lone].tolist(), part.between[lone, 1].tolist(), strict=True):
+            if fitted.metrics[row] == "time":
+                seen[fitted.kernels[row]] = max(seen[fitted.kernels[row]], first)
+    return seen
 
 
 def diagnose(

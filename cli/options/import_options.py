@@ -53,10 +53,10 @@ OPTIONS = {
     "--values": {
         "group": "content of the files",
         "repeat": "values",
-        "metavar": "[METRIC=]sum|mean|max|node",
+        "metavar": "[METRIC=]sum|mean|max|node|core",
         "help": (
             "what values of all ranks together are: sums over ranks (divided by their number) or over those of a "
-            "node, means, maxima"
+            "node, means, maxima; core: of one core, where ranks have threads, over which counts of a rank are sums"
         ),
     },
     "--total": {

@@ -23,7 +23,7 @@ from ranksight.core.records import dataclass
 from ranksight.model.application.balance import Balance
 from ranksight.model.application.breakdown import Refined, Terms, terms_of
 from ranksight.model.application.communication import NO_COMMUNICATION, Communication
-from ranksight.model.application.exchanged import farther
+from ranksight.model.application.exchanged import farther, first_step_note
 from ranksight.model.application.imbalances import Imbalances
 from ranksight.model.application.moved import UNMOVED, Moved
 from ranksight.model.application.network import NO_NETWORK, Network
@@ -139,7 +139,9 @@ class Application(Stored):
 
     def remarks(self, points: Array) -> list[str]:
         """What the parts say of answers at `points` (k, m)."""
-        return [text for part in self.parts.values() for text in part.remarks(points)]
+        texts = [text for part in self.parts.values() for text in part.remarks(points)]
+        where = self.counted.where
+        return [*texts, first_step_note(2 * where.domains.ranks_per_node)] if where.leaves(points).any() else texts
 
     @property
     def shared(self) -> tuple[Sharing, ...]:

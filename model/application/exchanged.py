@@ -103,6 +103,14 @@ NOT_EXCHANGED = Exchanged(forecast.NO_ROWS, forecast.NO_ROWS, np.zeros(0, dtype=
 """Where messages have no time."""
 
 
+def first_step_note(ranks: int) -> str:
+    """What is said of several nodes after runs on one; `ranks`: of two full nodes."""
+    return (
+        "all runs fit on one node: the intervals of the program, or of its messages, on several allow for what was not "
+        f"seen; {ranks} ranks, two full nodes, would show it"
+    )
+
+
 def farther(times: Forecast, where: Mask, messages: Mask, ranks: int) -> Forecast:
     """Times (s, k) on several nodes after runs on one, `where` they are: the step there was not seen
     (:data:`~ranksight.model.priors.NODE_STEP`), of `messages` (s,) alone or of programs that send some. `ranks`: of two

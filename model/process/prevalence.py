@@ -26,7 +26,7 @@ from ranksight.core.arrays import Array, Index, Mask
 from ranksight.core.records import dataclass
 from ranksight.model.process.covariance import PARTS, Turn
 from ranksight.model.process.solve import KINDS
-from ranksight.model.search.terms import LEVELLING, ONE, Factor, values, write_term
+from ranksight.model.search.terms import DOUBLING, LEVELLING, ONE, Factor, beyond_doubling, values, write_term
 from ranksight.model.series.domains import Domains
 from ranksight.model.spaces.default import GROWING, STEEP
 
@@ -77,11 +77,23 @@ def along_one() -> tuple[Array, Index]:
     growth += [(power(1), power(2)), (power(1), power(3)), (power(2), power(3)), (power(1), power(1, 1))]
     levels = [(first, term) for first in (ONE, *DIVIDED) for term in LEVELLING]
     several = [*single, *with_constant, *levels, *pairs, *growth, *((ONE, *pair) for pair in pairs + growth)]
+    several += [mean for term in DOUBLING for mean in ((term,), (ONE, term))]
     names = list(dict.fromkeys(term for mean in several for term in mean))
     members = np.full((len(several), 3), -1, dtype=np.intp)
     for row, mean in enumerate(several):
         members[row, : len(mean)] = [names.index(term) for term in mean]
     return np.array(names, dtype=np.float64)[:, None, :], members
+
+
+def doubling(terms: Array, members: Index) -> Mask:
+    """Which means `members` (..., q) double with every step of a coordinate, or so."""
+    doubles = np.asarray((terms[..., 2] > 0).any(axis=1))
+    return np.asarray(((members >= 0) & doubles[members]).any(axis=-1))
+
+
+def offered_at(terms: Array, members: Index, points: Array) -> Mask:
+    """Which means `members` (h, q) may hold of values measured at `points` (n, m)."""
+    return np.asarray(~((members >= 0) & beyond_doubling(terms, points)[members]).any(axis=1))
 
 
 def divided(terms: Array, members: Index) -> Mask:
@@ -159,8 +171,11 @@ class Prevalence:
 
     def over(self, x: Array, domains: Domains | None) -> tuple[Prevalence, Index, Array]:
         """The table where `domains` are known, or not; the means (h, q) that occur; and terms (t, n) at `x` (n,)."""
-        table = self.in_domains if domains else self
-        return table, table.members[table.occurring], values(table.terms, coordinates(x[:, None], domains))
+        table, points = self.in_domains if domains else self, coordinates(x[:, None], domains)
+        offered = offered_at(table.terms, table.members, points)
+        if not offered.all():
+            table = replace(table, means=np.where(offered, table.means, -np.inf))
+        return table, table.members[table.occurring], values(table.terms, points)
 
     def odd(self, u: Array) -> tuple[Index, Index, Array]:
         """Kind, place and log weight, each (k,), of what one run at `u` (n, 1) may be; the first is none."""
@@ -209,7 +224,8 @@ class Prevalence:
         for _ in range(rounds):
             share = table.of(evidence)
             count = worth + share.sum()
-            means = np.log((worth * first[0] + share.sum(axis=(0, 2))) / count)
+            with np.errstate(divide="ignore"):  # of means that do not occur
+                means = np.log((worth * first[0] + share.sum(axis=(0, 2))) / count)
             covariances = np.log((worth * first[1] + share.sum(axis=(0, 1))) / count)
             table = replace(table, means=means, covariances=covariances)
         return table

@@ -20,12 +20,12 @@ from ranksight.model import priors
 from ranksight.model.process.prevalence import FALLING, RISING
 from ranksight.model.process.solve import Data
 from ranksight.model.search.crosswise import lines
-from ranksight.model.search.terms import ONE, Factor, values
+from ranksight.model.search.terms import DOUBLING, ONE, Factor, beyond_doubling, values
 
 STEEP, VOLUME = 1.0, 3.0
 """Power beyond which what is added to divided work rarely grows, as messages to each of the others take as long as they
 are many; and beyond which a parameter is rarely the side of something."""
-FACTORS: tuple[Factor, ...] = (ONE, *FALLING, *RISING)
+FACTORS: tuple[Factor, ...] = (ONE, *FALLING, *RISING, *DOUBLING)
 """Factors that a product may have along a coordinate."""
 NATURAL: dict[int, tuple[Factor, ...]] = {
     2: tuple((float(i), float(j), 0.0) for i, j in ((-1, 0), (-2 / 3, 0), (0, 1), (1 / 2, 0), (1, 0), (2, 0), (3, 0))),
@@ -123,11 +123,11 @@ def numbered(numbers: Index, coordinates: int) -> Array:
 
 def _likely(factor: Factor) -> float:
     """How often a factor occurs, to a constant: whole powers up to those of volumes and the logarithm more than halves
-    and thirds, and these more than others."""
+    and thirds, and these more than others, as those that double."""
     if factor == ONE:
         return priors.FACTORS["none"]
     power = Fraction(factor[0]).limit_denominator(12).denominator
-    kind = "other" if power > 3 or abs(factor[0]) > VOLUME else "whole" if power == 1 else "half or third"
+    kind = "other" if power > 3 or abs(factor[0]) > VOLUME or factor[2] else "whole" if power == 1 else "half or third"
     plain = not factor[1] or factor[:2] == (0.0, 1.0)
     return priors.FACTORS[kind] * (1.0 if plain else priors.FACTORS["logarithm"])
 
@@ -158,6 +158,7 @@ def products(points: Array, data: Data) -> Products:
             score += np.where(measured.sum(axis=1)[:, None] >= 3, misfit, 0.0)
         offered = _offered(m)
         score[:, offered] = np.inf
+        score[:, beyond_doubling(np.array(FACTORS)[:, None], points[:, axis, None])] = np.inf
         best = np.argsort(score, axis=1, kind="stable")[:, : CHOSEN[m]]
         chosen.append(np.concatenate([np.broadcast_to(offered, (count, len(offered))), best], axis=1))
     place = np.indices(tuple(each.shape[1] for each in chosen)).reshape(m, -1)

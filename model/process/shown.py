@@ -13,8 +13,8 @@ import numpy as np
 from ranksight.core.arrays import Array, Index
 from ranksight.core.records import dataclass
 from ranksight.model.process.posterior import Process
-from ranksight.model.process.prevalence import along_one
-from ranksight.model.search.terms import LEVELLING, LEVELS, ONE, growth, values
+from ranksight.model.process.prevalence import along_one, offered_at
+from ranksight.model.search.terms import LEVELLING, LEVELS, ONE, beyond_doubling, growth, values
 
 BEYOND = 16.0
 """Factor of the largest measured value up to which the printed function holds."""
@@ -43,8 +43,12 @@ def shown(process: Process, points: Array, medians: Array) -> Shown:
     """The closed form of every series of a process with `medians` (p, k) of ln y at its :func:`points_shown` (k, d):
     over one coordinate of all sums that it weighs and of single powers, over several of those that it found likely."""
     several = len(process.axes) > 1
-    terms, members = (process.terms, process.members) if several else along_one()
-    at = values(terms, points)
+    if several:
+        terms, members = process.terms, process.members
+    else:
+        terms, members = along_one()
+        members = members[offered_at(terms, members, process.points)]
+    at = np.where(beyond_doubling(terms, process.points)[:, None], 0.0, values(terms, points))
     order = sorted(range(len(terms)), key=lambda place: growth(tuple(map(tuple, terms[place].tolist()))))
     place = np.empty(len(terms), dtype=np.intp)
     place[order] = np.arange(len(terms))

@@ -36,6 +36,7 @@ from ranksight.core.view import Change, View
 from ranksight.model.plaindata import Stored
 from ranksight.model.priors import PLATFORM_CLOCK
 from ranksight.model.resource.equation import Machine
+from ranksight.model.series.reduction import of_core
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -66,12 +67,13 @@ def measured_clock(experiment: Experiment) -> float:
     exact = (run for run in experiment.runs if not (run.sampled("time") or run.sampled("cycles")))
     complete = (run for run in exact if run.state == "complete")
     counting = (run for run in complete if {"time", "cycles"} <= set(experiment.columns(run, "counters")))
-    for _, arrays in experiment.counted(counting):
+    for run, arrays in experiment.counted(counting):
         parts = np.array([kernel != WHOLE for kernel in arrays.kernels], dtype=bool)[arrays.code]
         time, cycles = arrays.values["time"], arrays.values["cycles"]
         with_both = (parts | ~parts.any()) & ~np.isnan(time) & ~np.isnan(cycles)
         if time[with_both].sum() > 0 and cycles[with_both].sum() > 0:
-            clocks.append(float(cycles[with_both].sum() / time[with_both].sum()))
+            of_cores = of_core(experiment, run, "cycles") / of_core(experiment, run, "time")
+            clocks.append(float(cycles[with_both].sum() / time[with_both].sum()) * of_cores)
     return float(np.median(clocks)) if clocks else _paired(experiment)
 
 
@@ -120,11 +122,13 @@ def _totals(experiment: Experiment, metric: str) -> pd.DataFrame:
         values = _own(experiment, run, metric)
         if values.empty:
             continue
-        totals = pd.DataFrame({"value": values[metric].fillna(0.0), "variance": 0.0})
+        share = of_core(experiment, run, metric)
+        totals = pd.DataFrame({"value": values[metric].fillna(0.0) * share, "variance": 0.0})
         samples = sampling_of(experiment, run)
         if samples is not None:
             sampled = samples[samples["metric"] == metric].set_index(["kernel", "rank"])
-            totals["variance"] = (sampled["samples"] * sampled["worth"] ** 2).reindex(totals.index).fillna(0.0)
+            variance = share**2 * sampled["samples"] * sampled["worth"] ** 2
+            totals["variance"] = variance.reindex(totals.index).fillna(0.0)
         elif run.sampled(metric):
             continue  # of how many samples nobody knows
         parts.append(totals.assign(run=str(run.key[0])).set_index("run", append=True))

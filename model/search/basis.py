@@ -8,6 +8,7 @@ numbers; -1 stands for no term and is answered like term 0, for callers to mask.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from ranksight.core.arrays import Array, Index, Mask
 from ranksight.core.records import dataclass
 from ranksight.model.search.gridterms import GRID_TERMS
-from ranksight.model.search.terms import Factor, values
+from ranksight.model.search.terms import GRID_ODDS, Factor, beyond_doubling, values
 
 AHEAD = 8.0
 """How far out growth is looked at when it is judged: as far as small runs are usually extrapolated at once."""
@@ -43,7 +44,12 @@ class _Axis:
         usable = np.isfinite(at).all(axis=1) & (np.abs(at).max(axis=1, initial=0.0) > 0)
         shape = np.where(usable[:, None], at, 0.0)
         norm = np.where(usable, np.abs(shape).max(axis=1, initial=0.0), 1.0)
-        ahead = values(exponents, corners) / norm[:, None]
+        ahead = values(exponents, corners)
+        # A parameter that counts doublings is as much larger where it has that many more of them.
+        doubles = (exponents[..., 2] > 0).any(axis=1)
+        most = corners[:1]
+        ahead[doubles] = values(exponents[doubles], most + np.log2(AHEAD) * (corners > most))
+        ahead /= norm[:, None]
         single, kind = np.unique(exponents.reshape(-1, 3), axis=0, return_inverse=True)
         kinds = np.where((single == 0).all(axis=1), 0, 1 + np.arange(len(single)))[kind.reshape(exponents.shape[:2])]
         grows = np.where(_rank(exponents) > 0, kinds, 0)
@@ -65,11 +71,7 @@ class Basis:
     @classmethod
     def listed(cls, terms: Array, points: Array) -> Basis:
         """Terms (t, m, 3) given one by one, at points (n, m)."""
-        axis = _Axis.of(terms, points, _corners(points))
-        if (terms[..., 2] > 0).any():
-            # Who asks for exponentials expects growth that no range shows.
-            axis.ahead[:] = np.nan
-        return cls((axis,))
+        return cls((_Axis.of(terms, points, _corners(points)),))
 
     @classmethod
     def products(
@@ -83,6 +85,15 @@ class Basis:
             if not grids or a != divisor:
                 axis.usable[single[:, 0, 2] < 0] = False
         return cls(axes, divisor)
+
+    def counting(self, points: Array) -> Basis:
+        """The same without terms that double along a parameter that counts no doublings at points (n, m)."""
+        each = [points] if len(self.axes) == 1 else [points[:, a : a + 1] for a in range(points.shape[1])]
+        axes = (
+            replace(axis, usable=axis.usable & ~beyond_doubling(axis.exponents, x))
+            for axis, x in zip(self.axes, each, strict=True)
+        )
+        return Basis(tuple(axes), self.divisor)
 
     def _each(self, terms: Index, of: Callable[[_Axis], NDArray[Any]]) -> list[NDArray[Any]]:
         """What `of` says of the factor that terms (...) have on each axis."""
@@ -134,10 +145,18 @@ class Basis:
 
     def dimensions(self, terms: Index) -> Index:
         """Dimensions of the process grid that terms (...) are of; 0 for none."""
+        return np.array([0, *(each.dimensions for each in GRID_TERMS)], dtype=np.intp)[self._numbers(terms)]
+
+    def grid_odds(self, terms: Index) -> Array:
+        """Logarithms of the odds of terms (...) of a process grid, 1, :data:`ranksight.model.search.terms.GRID_ODDS`;
+        0 of others."""
+        return np.array([0.0, *GRID_ODDS])[self._numbers(terms)]
+
+    def _numbers(self, terms: Index) -> Index:
+        """Number, from one, of the term of process grids that terms (...) are of; 0 for none."""
         listed, place = np.unique(np.maximum(terms, 0), return_inverse=True)
         number = np.maximum(-self.decode(listed)[:, :, 2], 0).max(axis=1).astype(np.intp)
-        each_dimension = np.array([0, *(each.dimensions for each in GRID_TERMS)], dtype=np.intp)[number]
-        return np.asarray(each_dimension[place.reshape(terms.shape)])
+        return np.asarray(np.where(number <= len(GRID_TERMS), number, 0)[place.reshape(terms.shape)])
 
     def on_grid(self, terms: Index) -> Mask:
         """Which terms (...) are of a process grid."""

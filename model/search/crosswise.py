@@ -65,7 +65,7 @@ class Crossed(Offer):
     def screen(self, points: Array, location: Location, positive: Mask, kind: Kind) -> tuple[Problem, Screened]:
         """Solve the hypotheses that suit each series."""
         space = replace(self, factors=(*self.factors, *self.grids))
-        basis = Basis.products((ONE, *space.factors), points, self.divisor, kind == "requirement")
+        basis = Basis.products((ONE, *space.factors), points, self.divisor, kind == "requirement").counting(points)
         problem = pose(basis, points, location, positive, kind)
         if self.line is not None:
             # What every iteration takes grows on beyond those seen, however little that was.
@@ -74,7 +74,7 @@ class Crossed(Offer):
         known = list(screen_composites(basis, points, location, positive, kind))
         if problem.exact and self.parameters == 2 and self.divisor is not None and self.grids:
             blocks = ghost_blocks(space.factors, self.divisor, len(problem.weights))
-            known.append(borne(problem, solve(problem, *blocks)))
+            known.append(borne(problem, solve(problem, *blocks), listed=True))
         return problem, screen(space, problem, points, known)
 
 

@@ -148,8 +148,9 @@ def screen_terms(problem: Problem, terms: Index, members: Index, prior: Array) -
     return Screened(residual, offset, members, prior, terms[None], common=True)
 
 
-def borne(problem: Problem, screened: Screened) -> Screened:
-    """The same hypotheses without those on process grids that leave too much.
+def borne(problem: Problem, screened: Screened, listed: bool = False) -> Screened:
+    """The same hypotheses with the odds of process grids, which the prior of those that are `listed` has, and without
+    those on them that leave too much.
 
     The sides of process grids vary in so many ways with the ranks that some form of them follows what merely scatters.
     What a program does along them is decided: a form with such a term is possible only where it leaves :data:`LEFT`.
@@ -158,15 +159,18 @@ def borne(problem: Problem, screened: Screened) -> Screened:
     if not table.any():
         return screened
     has = np.zeros((len(table), len(screened.members)), dtype=bool)
+    odds = np.zeros(has.shape)
+    rarity = problem.basis.grid_odds(screened.choice)
     for column in screened.members.T:
         has |= table[:, column] & (column >= 0)
+        odds = np.where(column >= 0, np.minimum(odds, rarity[:, column]), odds)
     weights, values = problem.weights, problem.values
     total = weights.sum(axis=1, keepdims=True)
     mean = (weights * values).sum(axis=1, keepdims=True) / np.where(total > 0, total, 1.0)
     varies = (weights * (values - mean) ** 2).sum(axis=1)
     most = LEFT**2 * varies + problem.count * CANCELLED**2
     loose = has & (screened.residual > most[:, None])
-    return replace(screened, offset=np.where(loose, -np.inf, screened.offset))
+    return replace(screened, offset=np.where(loose, -np.inf, screened.offset + (0.0 if listed else odds)))
 
 
 def evidence(screened: Screened, count: Index, v0: Array, d0: Array) -> Array:

@@ -15,7 +15,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from ranksight.core.arrays import Array, Index
+from ranksight.core.arrays import Array, Index, Mask
 from ranksight.core.records import dataclass
 from ranksight.model import priors
 from ranksight.model.quantity import CENTRAL
@@ -34,12 +34,29 @@ LEVELS = (1.0, 1 / 2, 1 / 3)
 """Powers a with which growth levels off: what others have of everything, neighbours on a grid whose domain ends."""
 LEVELLING: tuple[Factor, ...] = tuple((0.0, 0.0, -1.0 - len(GRID_TERMS) - at) for at in range(len(LEVELS)))
 """The factors ``1 - x^-a`` of each of these powers, zero below one."""
+DOUBLING: tuple[Factor, ...] = (
+    *((0.0, 0.0, rate) for rate in (0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0)),
+    (1.0, 0.0, 1.0),
+)
+"""The factors ``2^(e x)`` and ``x 2^x`` of a parameter that counts doublings: levels of refinement, each of which makes
+2, 4 or 8 of a cell (p4est, multigrid); the scale of a graph of 2^scale vertices (Graph500); the depth of a search."""
+STEPS, JUMP, RANGE = 2.0, 6.0, 60.0
+"""Factor between steps of a parameter below which it may count doublings: what is doubled itself has steps that double.
+Doublings up to the last value from the one before, and at the last, up to which such a factor has a say: one that is
+next to nothing at all values but the last would say that this one is another."""
 NUMBERED = len(GRID_TERMS) + len(LEVELS)
 """Factors that are known by a number."""
 GRIDDED: Mapping[Factor, GridTerm] = dict(zip(ON_GRIDS, GRID_TERMS, strict=True))
 """Their terms."""
 
 
+GRID_ODDS = np.array(
+    [
+        priors.FORMS["process grid"] * (each.dimensions > 1) + priors.FORMS["one side"] * each.one_side
+        for each in GRID_TERMS
+    ]
+)
+"""Logarithms of the odds of each grid term, 1, against one of the ranks alone."""
 SAME = 1e-9
 """Relative difference of values of a term that are the same."""
 
@@ -152,6 +169,20 @@ def values(terms: Array, points: Array) -> Array:
     size, sign = log_terms(terms, points)
     with np.errstate(over="ignore"):
         return np.asarray(sign * np.exp(size))
+
+
+def beyond_doubling(terms: Array, points: Array) -> Mask:
+    """Which terms (..., m, 3) double along a parameter that, at points (n, m), counts no doublings (:data:`STEPS`), or
+    double too often to have a say (:data:`JUMP`, :data:`RANGE`)."""
+    rates = np.maximum(terms[..., 2], 0.0)
+    if not rates.any() or not len(points):
+        return np.zeros(terms.shape[:-2], dtype=bool)
+    distinct = [np.unique(x) for x in points.T]
+    steps = [np.diff(x) if len(x) > 1 else np.zeros(1) for x in distinct]
+    uneven = np.array([each.max() >= STEPS * each.min() for each in steps])
+    jump, last = np.array([each[-1] for each in steps]), np.array([x[-1] for x in distinct])
+    steep = (rates > 0) & (uneven | (rates * jump > JUMP) | (rates * last > RANGE))
+    return np.asarray(steep.any(axis=-1))
 
 
 def last_partners(most: float) -> float:

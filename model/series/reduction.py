@@ -248,10 +248,18 @@ def _times(run: Run, name: str, how: Reduction) -> float:
 
 def added(name: str, run: Run) -> bool:
     """Whether a tool that follows a process adds a metric up over its threads."""
+    if run.meaning(name).of == "core":
+        return False
     described = metric(name)
     if name == "time":
         return run.sampled(name)
     return name in CYCLES or (described.kind == "requirement" and described.additive and name not in NOT_ADDED)
+
+
+def of_core(experiment: Experiment, run: Run, name: str) -> float:
+    """What makes a rank's value of a metric one of a core: one over the threads that it was added up over."""
+    threads = float(run.configuration.get(THREADS, 1))
+    return 1 / threads if threads > 1 and added(name, run) and not by_thread(experiment, run) else 1.0
 
 
 def by_thread(experiment: Experiment, run: Run) -> bool:

@@ -22,7 +22,17 @@ from ranksight.model.search.offer import Listed, Offer
 from ranksight.model.search.pairs import best_pairs
 from ranksight.model.search.problem import Problem, pose
 from ranksight.model.search.screening import CANCELLED, Screened, borne, screen
-from ranksight.model.search.terms import GRIDDED, ONE, Factor, Hypotheses, ghosted, hypotheses, on_a_grid
+from ranksight.model.search.terms import (
+    DOUBLING,
+    GRID_ODDS,
+    GRIDDED,
+    ONE,
+    Factor,
+    Hypotheses,
+    ghosted,
+    hypotheses,
+    on_a_grid,
+)
 from ranksight.model.series.noise import Location
 from ranksight.model.spaces import SPACES
 
@@ -90,7 +100,7 @@ def default(parameters: int) -> Offer:
     if parameters > MOST:
         raise InputError(f"{parameters} parameters are too many", f"fit at most {MOST} at once and hold the others")
     return Crossed(
-        _FALLS + GROWING + STEEP,
+        _FALLS + GROWING + STEEP + DOUBLING,
         COARSE[parameters],
         parameters,
         grids=tuple(factor for factor, each in GRIDDED.items() if each.crossed),
@@ -123,8 +133,10 @@ class Single(Listed):
 
     def screen(self, points: Array, location: Location, positive: Mask, kind: Kind) -> tuple[Problem, Screened]:
         """Solve all hypotheses on all series."""
-        problem = pose(Basis.listed(self.hypotheses.terms, points), points, location, positive, kind)
-        listed = borne(problem, screen(self.counted if kind == "requirement" else self.hypotheses, problem))
+        problem = pose(Basis.listed(self.hypotheses.terms, points).counting(points), points, location, positive, kind)
+        listed = borne(
+            problem, screen(self.counted if kind == "requirement" else self.hypotheses, problem), listed=True
+        )
         if kind != "requirement" or len(points) < ENOUGH:
             return problem, listed
         # A form with as many terms as there are values fits whatever they are.
@@ -156,9 +168,8 @@ def _along_ranks() -> tuple[Hypotheses, Hypotheses]:
     forms, prior = _forms()
     counted, weights = list(forms), list(prior)
     volume: Factor = (-1.0, 0.0, 0.0)
-    several, one_side = priors.FORMS["process grid"], priors.FORMS["one side"]
-    rare = [several * (each.dimensions > 1) + one_side * each.one_side for each in GRIDDED.values()]
-    for term, weight in zip((*GRIDDED, *_SHARES), (*rare, *[several] * len(_SHARES)), strict=True):
+    several = priors.FORMS["process grid"]
+    for term, weight in zip((*GRIDDED, *_SHARES), (*GRID_ODDS.tolist(), *[several] * len(_SHARES)), strict=True):
         for others, less in (
             ((), priors.FORMS["alone"]),
             ((ONE,), 0.0),
@@ -199,6 +210,9 @@ def _forms() -> tuple[list[tuple[tuple[Factor, ...], ...]], list[float]]:
     for term in GROWING + STEEP + FALLING:
         add((term,), priors.FORMS["alone"] + _beyond(term))
         add((ONE, term), _beyond(term))
+    for term in DOUBLING:
+        add((term,), priors.FORMS["more"])
+        add((ONE, term), priors.FORMS["more"])
     for low, high in itertools.combinations(_COARSE, 2):
         if high[0] - low[0] >= 0.5 or low[0] == 0.0:
             add((low, high), priors.FORMS["more"])

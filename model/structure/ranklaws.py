@@ -22,8 +22,8 @@ coefficients c of which any order of magnitude is as likely as another, rivals o
 
 so that a term that is hardly there speaks for the others. The answer is the likeliest sum, and the interval has all
 but the unlikely ones: of the rivals, or of the proven sums that are nearly as simple. Counts of few units are met by
-some sum whatever they are, and what a sum that leaves the largest run out says of more ranks is open; the interval
-then has that of the function that was searched for as well.
+some sum whatever they are, what a sum that leaves the largest run out says of more ranks is open, and a function that
+was searched for may meet all of them, too; the interval then has that of this function as well.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from typing import Any
 
 import numpy as np
 
-from ranksight.core.arrays import Array, Index, Ints, Mask
+from ranksight.core.arrays import Array, Index, Ints, Mask, log_ratio
 from ranksight.core.records import dataclass
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.quantity import CENTRAL, TAIL
@@ -47,7 +47,7 @@ from ranksight.model.structure.coefficients import Coefficients, weighted_quanti
 from ranksight.model.structure.gridlaw import EXACT
 from ranksight.model.structure.halolaws import CLOSE, Found, find_margins, margin_reach
 from ranksight.model.structure.improving import Key, Structure
-from ranksight.model.structure.ranksums import by_chance, different, find_costs, of_edges
+from ranksight.model.structure.ranksums import SHOWN, by_chance, different, find_costs, of_edges
 from ranksight.model.structure.rankterm import Halo
 from ranksight.model.structure.rankterms import RANK_TERMS, SENT_TO, term_values
 from ranksight.model.uncertainty import forecast
@@ -132,6 +132,21 @@ class RankLaws(Structure):
         reason = np.where(by_neighbours[:, None] & ~between, others.reason, own_forecast.reason)
         return replace(own_forecast, value=value, lower=lower, upper=upper, status=status, reason=reason).judged()
 
+    def beside(self, fitted: Fitted, exact: Collection[Key], measured: Array) -> RankLaws:
+        """The same where functions that meet all counts of series, those in `exact`, are rivals: which differ from the
+        sums on more ranks, at the other parameters as `measured` (n, m).
+
+        Powers of two up to 64 do not tell log2(ranks) from the cut sides of a grid in three dimensions.
+        """
+        rows = np.array([row for row, key in enumerate(self.keys) if key in exact], dtype=np.intp)
+        if not len(rows):
+            return self
+        points = np.repeat(np.unique(measured, axis=0), len(SHOWN), axis=0)
+        points[:, self.parameters.index("ranks")] = np.resize(SHOWN, len(points))
+        functions, own = fitted.predict(points).value[fitted.indices(self.keys)[rows]], self.predict(points).value[rows]
+        differ = (np.abs(log_ratio(functions, own)) > DIFFERENT).any(axis=1)
+        return replace(self, chance=self.chance | np.isin(np.arange(len(self.chance)), rows[differ]))
+
     def formula(self, i: int) -> str:
         """The simplest sum of series `i`, as people read it."""
         parts = []
@@ -158,6 +173,8 @@ class RankLaws(Structure):
 
 NO_RANK_LAWS = RankLaws((), (), (), (), Coefficients(np.empty(0)), (), (), np.empty(0, dtype=bool), np.empty(0))
 
+DIFFERENT = 1e-3
+"""Logarithm of the ratio of two laws from which on they are different ones."""
 OTHERS = ("ranks - 1", "ranks")
 """Terms of what goes to every other rank."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -14,7 +15,8 @@ from ranksight.analysis.diagnosis.evidence import Evidence
 from ranksight.analysis.diagnosis.kind import kind_of
 from ranksight.analysis.diagnosis.layouts import layouts
 from ranksight.comm.patterns.grid import Cartesian
-from ranksight.core.experiment import WHOLE
+from ranksight.core.experiment import WHOLE, Experiment, Run
+from ranksight.model.fit import fit
 from ranksight.model.uncertainty.forecast import Forecast
 from ranksight.reports.growth import crossing, saturated
 
@@ -431,3 +433,18 @@ def test_time_outside_of_kernels_is_a_factor_and_helps(evidence: Make) -> None:
     alone = efficiencies.table(given, "strong")
     assert alone["outside"].isna().all()
     assert found["global"].to_numpy() == pytest.approx(alone["global"].to_numpy() * found["outside"].to_numpy())
+
+
+def test_what_one_rank_has_nothing_of_does_not_grow_from_there(tmp_path: Path) -> None:
+    """Messages that fall from two ranks on were 452 times as long at 128 as the 0.3 ms that one rank takes."""
+    made = Experiment.create(tmp_path / "halo.exp", "halo", ["ranks"])
+    for at, ranks in enumerate((1.0, 2, 4, 8, 16, 32)):
+        halo = 3e-4 if ranks == 1 else 1.5 / ranks ** (2 / 3) + 0.01 * np.log2(ranks)
+        scatter = np.exp(0.01 * np.random.default_rng(at).normal(size=(3, 2)))
+        for repetition, (one, other) in enumerate(scatter):
+            table = pd.DataFrame({"kernel": ["work", "halo"], "rank": [0, 0], "time": [64 / ranks * one, halo * other]})
+            made.add(Run({"ranks": ranks}, repetition), table)
+    said = fit(made).diagnose(ranks=128)
+    rows = said.scaling().set_index("kernel")
+    assert rows.loc["halo", "verdict"] != "grows"
+    assert "growth" not in set(said.advice()["kind"])

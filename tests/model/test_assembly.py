@@ -199,7 +199,7 @@ def test_prediction_beside_runs(model: Model, tmp_path: Path, platform: Platform
     assert counts["error"].abs().max() < 3e-3
     compute = check.compute()
     assert len(compute) == 2
-    assert compute["error"].abs().max() < 1e-2
+    assert compute["error"].abs().max() < 2e-2
     with pytest.raises(InputError, match="the model"):
         validate(model, Experiment.create(tmp_path / "other", "x", ["ranks"]))
 

@@ -243,3 +243,28 @@ def test_messages_are_no_work_that_shares_memory(tmp_path):
 def test_a_kernel_that_begins_on_two_ranks_can_be_stored(tmp_path):
     fit(_table(tmp_path / "e", "pack"), cores_per_domain=12, ranks_per_node=24).save(tmp_path / "m.json")
     assert Model.load(tmp_path / "m.json").predict(ranks=96, metrics=["time"]).answers
+
+
+@pytest.mark.parametrize("fewest", [2, 4])
+def test_a_tree_and_the_cut_sides_of_a_grid_are_the_same_at_powers_of_two(fewest: int, tmp_path: Path) -> None:
+    """Bytes of a butterfly; the grid's sum goes on to 14 % more at 128 ranks, and was sure of it."""
+    made = Experiment.create(tmp_path / "fft.exp", "fft", ["ranks"])
+    for ranks in 2.0 ** np.arange(np.log2(fewest), 6):
+        table = pd.DataFrame({"kernel": ["exchange"], "rank": [0], "bytes_sent": [2**28 * np.log2(ranks) / ranks]})
+        made.add(Run({"ranks": ranks}), table)
+    asked = np.array([128.0, 256.0])
+    answer = fit(made).predict(ranks=asked.tolist()).table()
+    answer = answer[(answer["metric"] == "bytes_sent") & (answer["kernel"] == "exchange")]
+    for low, high, truth in zip(answer["lower"], answer["upper"], 2**28 * np.log2(asked) / asked, strict=True):
+        assert 0.98 * low < truth < 1.02 * high
+        assert high < 2.1 * low
+
+
+@pytest.mark.parametrize("law", [lambda p, n: 15 * n**3 * np.log2(n) / p, lambda p, n: 7 * n**2.25 / p])
+def test_three_powers_of_two_divide_work_rather_than_cut_a_grid(law) -> None:
+    """A side over the ranks is a share of them at two, four and eight; half of each was said of sixteen."""
+    points = np.array([(p, n) for p in (2.0, 4, 8) for n in (64.0, 128, 256)])
+    fitted = fit_series(Series(("ranks", "n"), points, law(*points.T)[None, :, None], ("fft",), ("flops",)))
+    assert "grid" not in fitted.formula(0)
+    asked = np.array([[16.0, 256], [64, 128], [64, 256]])
+    np.testing.assert_allclose(fitted.predict(asked).value[0], law(*asked.T), rtol=1e-3)

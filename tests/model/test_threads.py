@@ -123,3 +123,27 @@ def test_a_real_hybrid_program(tmp_path: Path) -> None:
     row = one.kernels.index("sweep")
     alone = one.values[row, [tuple(point) for point in one.points.tolist()].index((1.0, 1.0)), 0]
     assert answers[0].value == pytest.approx(alone / 32, rel=0.05)
+
+
+def test_a_table_says_whether_counts_are_of_a_rank_or_of_a_core(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sums over eight threads passed for a clock of 19 GHz, and counts of cores were divided once more."""
+    monkeypatch.chdir(tmp_path)
+    said = []
+    for name, stated in (("rank", []), ("core", ["--values", "core"])):
+        lines = ["ranks,threads,time,instructions,cycles"]
+        for ranks, threads in ((1, 1), (1, 8), (2, 8), (4, 8), (8, 8), (4, 4)):
+            time, work, _ = truth(ranks, threads)
+            of = 1 if name == "rank" else threads
+            lines.append(f"{ranks},{threads},{time:.9g},{work / of:.9g},{time * CLOCK * threads / of:.9g}")
+        (tmp_path / f"{name}.csv").write_text("\n".join(lines) + "\n")
+        given = ["--parameter", "ranks", "--parameter", "threads", "-o", f"{name}.exp", *stated]
+        assert main(["import", "csv", f"{name}.csv", *given]) == 0
+        assert main(["fit", f"{name}.exp", "--platform", NODE]) == 0
+        capsys.readouterr()
+        asked = ["--ranks", "4", "--threads", "8", "--metric", "instructions,cycles,time", "--format", "json"]
+        main(["predict", f"{name}.exp.model.json", *asked])
+        said.append({row["metric"]: row["value"] for row in json.loads(capsys.readouterr().out)["predictions"]})
+    assert said[0] == pytest.approx(said[1], rel=1e-6)
+    assert said[0]["instructions"] == pytest.approx(WORK / 32, rel=0.01)

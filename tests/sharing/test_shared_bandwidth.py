@@ -208,6 +208,8 @@ def test_messages_beyond_the_node_are_as_uncertain_as_the_first_step_there(tmp_p
     assert "what messages between nodes cost was not seen" in messages.reason
     assert messages.upper / messages.lower > 4
     assert far.ok
+    assert any("144 ranks, two full nodes, would show it" in note for note in model.predict(ranks=144).notes)
+    assert not any("two full nodes" in note for note in model.predict(ranks=72).notes)
     rise = [each.upper - each.value for each in (far, sweep, messages)]
     assert rise[0] > 0.98 * np.hypot(*rise[1:])
     assert far.upper / far.lower < 4
