@@ -159,10 +159,12 @@ def blocks(model: Model, checked: Mapping[str, Any] | None) -> list[Block]:
     if len(model.fitted) > len(rows):
         found += [f"... and {len(model.fitted) - len(rows)} more; --format csv prints all", ""]
     if checked is not None:
-        others = (
-            f"without {checked['parameter']} = {in_full(checked['value'])}: predicted there with a median error of "
-            f"{checked['median_error']:.1f} %, largest {checked['largest_error']:.1f} %; "
-            f"{checked['covered']:.0%} of the values lie in their 90 % intervals"
+        others = f"without {checked['parameter']} = {in_full(checked['value'])}: "
+        others += (
+            f"predicted there with a median error of {checked['median_error']:.1f} %, largest "
+            f"{checked['largest_error']:.1f} %; {checked['covered']:.0%} of the values lie in their 90 % intervals"
+            if np.isfinite(checked["median_error"])
+            else "no error is known there, as what was measured is nothing, or is not predicted"
         )
         found += [others, ""]
     return found[:-1]
