@@ -279,7 +279,7 @@ def _fit(relative: Array, covariance: Array, real: Mask, prior: Array) -> _Fit:
     scale = np.where(real, np.abs(relative[:, None]).max(axis=4), 1.0)
     scaled = relative[:, None] / scale[..., None]
     # A sum that is nothing where something was measured does not meet it, whatever its coefficients.
-    usable = identified(scaled, real) & (scaled > 0).any(axis=3).all(axis=3)
+    usable = identified(scaled, real) & np.all((scaled > 0).any(axis=-2), axis=-1)
     shape = (*inverse.shape[:2], *relative.shape[1:])
     coefficients = np.broadcast_to(1.0 * real, shape[:-1])
     for _ in range(ITERATIONS):
