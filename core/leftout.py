@@ -90,9 +90,10 @@ def _sentence(run: Run, name: str, rows: pd.DataFrame, share: float) -> str:
     named = [f"{object_} {value / total:.0%}" for object_, value in sums.head(NAMED).items() if value > 0]
     more = int((sums > 0).sum()) - len(named)
     where = ", ".join(f"{parameter} = {in_full(value)}" for parameter, value in run.configuration.items())
-    much = f"{share:.0%} of" if share < 2 else f"{share:,.0f} times"
+    much = f"{share:.0%} of what they hold" if share < 2 else f"{share:,.0f} times what they hold"
+    beside = f", {much}" if share < float("inf") else ", and hold none"
     amount = f"{metric(name).format(total)}{'' if metric(name).unit else f' {name}'}"
     return (
-        f"kernels lack {amount} at {where or 'the one configuration'}, {much} what they hold: "
+        f"kernels lack {amount} at {where or 'the one configuration'}{beside}: "
         f"in {', '.join(named)}{f' and {more} more' if more > 0 else ''}, as start-up or without a known caller"
     )

@@ -45,6 +45,11 @@ class Metric:
     """Whether a requirement follows from the program alone. What each cache level serves depends on what fits into it,
     too: such counts change in steps, and scatter."""
 
+    @property
+    def signed(self) -> bool:
+        """Whether values may be below zero: nobody knows of what only its source knows. Energy and power are not."""
+        return self.kind == "other" and not self.unit
+
     def format(self, value: float) -> str:
         """Write a value of this metric with its unit."""
         return format_si(value, self.unit)

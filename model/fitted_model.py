@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,10 +19,12 @@ from ranksight.core.log import log
 from ranksight.core.records import dataclass
 from ranksight.core.units import counted
 from ranksight.model.fitting.abstaining import along_ties, follower
+from ranksight.model.fitting.printed import PrintedTime
 from ranksight.model.function_table import function_table, html
 from ranksight.model.modelfile import read, understanding, write
 from ranksight.model.notes import notes
 from ranksight.model.predicting import Learned
+from ranksight.model.printing import by_laws
 from ranksight.model.questions import combinations
 from ranksight.model.resource.clock import Timed, untimed
 from ranksight.model.selecting import selected
@@ -74,7 +77,16 @@ class Model(Learned):
         return list(OFFERED)
 
     def _repr_html_(self) -> str:
-        return html(self)
+        return html(self, self.printed)
+
+    @cached_property
+    def printed(self) -> Mapping[int, PrintedTime]:
+        """What is printed of times, by row (:func:`ranksight.model.printing.by_laws`)."""
+        return by_laws(self)
+
+    def formula(self, row: int) -> str:
+        """The function of a series as people read it: of a time that which is nearest to what is predicted."""
+        return self.printed[row][0] if row in self.printed else self.functions.formula(row)
 
     def table(self) -> pd.DataFrame:
         """The functions, one row each; see :func:`ranksight.model.function_table.function_table`.
@@ -83,7 +95,7 @@ class Model(Learned):
              kernel metric         formula
         0  exchange   time  1e-07 * size^2
         """
-        return function_table(self)
+        return function_table(self, self.printed)
 
     def plot(
         self,

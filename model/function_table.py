@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,6 +15,7 @@ from ranksight.model.uncertainty.forecast import OK, REASONS
 if TYPE_CHECKING:
     import pandas as pd
 
+    from ranksight.model.fitting.printed import PrintedTime
     from ranksight.model.predicting import Learned
 
 LOOSE = 0.25
@@ -23,7 +25,7 @@ NOT_ASKED = {"factor": float("nan"), "bound": float("nan"), "parameter": "a para
 """What reasons name that arise only where a function is asked."""
 
 
-def function_table(model: Learned) -> pd.DataFrame:
+def function_table(model: Learned, printed: Mapping[int, PrintedTime]) -> pd.DataFrame:
     """The functions of a model, one row each.
 
     One row a function: ``kernel``, ``metric``, ``formula`` (what is known of it, as people read it), ``share`` (of the
@@ -44,7 +46,7 @@ def function_table(model: Learned) -> pd.DataFrame:
         {
             "kernel": fitted.kernels,
             "metric": fitted.metrics,
-            "formula": [model.functions.formula(i) for i in range(len(fitted))],
+            "formula": [printed[i][0] if i in printed else model.functions.formula(i) for i in range(len(fitted))],
             "share": model.shares,
             "error": fitted.press,
             "r2": fitted.adjusted_r2,
@@ -57,9 +59,9 @@ def function_table(model: Learned) -> pd.DataFrame:
     )
 
 
-def html(model: Learned, most: int = 20) -> str:
+def html(model: Learned, printed: Mapping[int, PrintedTime], most: int = 20) -> str:
     """The functions for notebooks: those of the time first, the largest shares first."""
-    every = function_table(model)
+    every = function_table(model, printed)
     order = np.lexsort((-every["share"].to_numpy(), every["metric"] != "time"))
     rows = [
         [

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ranksight.core.arrays import log_ratio
 from ranksight.core.errors import RanksightError
 from ranksight.core.experiment import WHOLE
 from ranksight.core.metrics import metric as described
 from ranksight.core.units import format_factor, in_full
 from ranksight.model.fitting.contradictions import contradictions
-from ranksight.model.process.shown import BEYOND
 from ranksight.model.search.basis import AHEAD
-from ranksight.model.search.terms import values
 from ranksight.model.series.noise import without_outliers
 from ranksight.model.series.poisson import HALF
 from ranksight.model.uncertainty.forecast import OK, REASONS
@@ -36,7 +33,6 @@ FIRST = ("time", "cycles", "instructions", "messages", "bytes_sent", "loads", "b
 LIGHT = 0.005  # share of a metric below which a table leaves a kernel out
 CLOSE = 0.02  # largest difference of a printed function from `predict` that is not remarked on
 TIMES = 1.0  # difference from which on a factor says more
-STEPS = 5  # values of a parameter at which functions are compared with what laws predict
 MANY = 100.0  # samples from which a function is not remarked on for having few
 FEW = 6  # kernels of a metric that a table shows however light they are
 _ITERATIONS = re.compile("step|iter", re.IGNORECASE)  # in names of parameters that may count iterations
@@ -59,24 +55,26 @@ def functions(model: Model, chosen: Sequence[int] | None = None) -> list[dict[st
     for i, text in contradictions(fitted, model.along_ties(AHEAD * model.training.max(axis=0)[None])[0]).items():
         notes[i] = "; ".join(filter(None, (notes.get(i), text)))
     rows = []
-    difference, by_laws = fitted.difference, _from_laws(model, which)
+    difference, printed = fitted.difference, model.printed
     for i in which:
-        if (apart := max(difference[i], by_laws.get(i, 0.0))) > CLOSE:
-            why = ", which weighs other laws" if i in by_laws and by_laws[i] > max(difference[i], CLOSE) else ""
+        _, by_laws, terms = printed.get(i, ("", 0.0, ()))
+        if (apart := by_laws if terms else max(difference[i], by_laws)) > CLOSE:
+            why = ", which weighs other laws" if terms or by_laws > max(difference[i], CLOSE) else ""
             notes[i] = "; ".join(filter(None, (notes.get(i), f"up to {far(apart)} from what predict answers{why}")))
         if fitted.samples[i] < MANY:
             number = max(float(fitted.samples[i]), HALF)
             samples_text = f"about {number:.2g} samples a configuration, known to {number**-0.5:.0%}"
             notes[i] = "; ".join(filter(None, (notes.get(i), samples_text)))
+        coefficients = [(*each, float("nan")) for each in terms] or fitted.coefficients(i)
         reason = REASONS[fitted.status[i]].format(points=fitted.count[i], parameters=len(fitted.parameters))
         rows.append(
             {
                 "kernel": fitted.kernels[i],
                 "metric": fitted.metrics[i],
-                "formula": model.functions.formula(i),
+                "formula": model.formula(i),
                 "difference_from_predict": float(apart),
                 "weight": float(fitted.weight[i, 0]),
-                "coefficients": [{"term": t, "value": c, "standard_error": e} for t, c, e in fitted.coefficients(i)],
+                "coefficients": [{"term": t, "value": c, "standard_error": e} for t, c, e in coefficients],
                 "adjusted_r2": fitted.adjusted_r2[i].item(),
                 "out_of_sample_error": fitted.press[i].item(),
                 "scatter": float(fitted.within[i]),
@@ -96,33 +94,6 @@ def functions(model: Model, chosen: Sequence[int] | None = None) -> list[dict[st
 def far(difference: float) -> str:
     """A relative difference, as a share or, from :data:`TIMES` on, as a factor."""
     return f"{difference:.0%}" if difference < TIMES else f"a factor of {format_factor(1 + difference)}"
-
-
-def _from_laws(model: Model, which: Iterable[int]) -> dict[int, float]:
-    """Largest relative difference of functions of time from what is predicted by all laws, beyond the runs as far as
-    functions are shown; of those without an answer there, none."""
-    fitted, points = model.fitted, np.repeat(model.training.max(axis=0)[None], STEPS, axis=0)
-    varied = np.flatnonzero(np.ptp(model.training, axis=0) > 0)
-    rows = [i for i in which if fitted.metrics[i] == "time"]
-    if not len(varied) or not rows:
-        return {}
-    axis = fitted.parameters.index("ranks") if "ranks" in fitted.parameters else int(varied[0])
-    points[:, axis] = np.round(points[:, axis] * np.geomspace(1.0, BEYOND, STEPS))
-    try:
-        predicted, broken = model.ask(points)
-        program = model.whole_time(predicted, broken)
-    except RanksightError:  # a network has no place for as many
-        return {}
-    shown = values(fitted.terms, points)
-    result = {}
-    for i in rows:
-        answers, row = (program, 0) if fitted.kernels[i] == WHOLE else (predicted, i)
-        members = fitted.members[i, 0]
-        printed = (fitted.coefficient[i, 0][members >= 0, None] * shown[members[members >= 0]]).sum(axis=0)
-        apart = np.abs(log_ratio(printed, answers.value[row]))[answers.status[row] == OK]
-        if np.isfinite(apart).any():
-            result[i] = float(np.expm1(np.nanmax(np.where(np.isfinite(apart), apart, np.nan))))
-    return result
 
 
 def _two_values(model: Model, i: int) -> str:
@@ -192,10 +163,12 @@ def blocks(model: Model, checked: Mapping[str, Any] | None) -> list[Block]:
     if len(model.fitted) > len(rows):
         found += [f"... and {len(model.fitted) - len(rows)} more; --format csv prints all", ""]
     if checked is not None:
-        others = (
-            f"without {checked['parameter']} = {in_full(checked['value'])}: predicted there with a median error of "
-            f"{checked['median_error']:.1f} %, largest {checked['largest_error']:.1f} %; "
-            f"{checked['covered']:.0%} of the values lie in their 90 % intervals"
+        others = f"without {checked['parameter']} = {in_full(checked['value'])}: "
+        others += (
+            f"predicted there with a median error of {checked['median_error']:.1f} %, largest "
+            f"{checked['largest_error']:.1f} %; {checked['covered']:.0%} of the values lie in their 90 % intervals"
+            if np.isfinite(checked["median_error"])
+            else "no error is known there, as what was measured is nothing, or is not predicted"
         )
         found += [others, ""]
     return found[:-1]

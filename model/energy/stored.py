@@ -95,10 +95,11 @@ class Profile(Stored):
             return total, doubt, np.full(len(count), float(name == "cycles"))
         rate = np.exp(np.interp(np.log(count), np.log(self.cores), np.log(rates)))
         drift = (0.0 if name == "cycles" else priors.RATE_DRIFT**2) * self.distance(count) + priors.POWER_SCATTER**2
-        weight = ratio(drift, drift + doubt**2 + of_time**2, 0.0)
-        weight = np.where(np.isfinite(total) & (total > 0), weight, 0.0)
-        answer = np.exp(weight * np.log(np.where(total > 0, total, 1.0)) + (1 - weight) * np.log(rate * work))
-        return answer, np.sqrt(weight**2 * np.nan_to_num(doubt) ** 2 + (1 - weight) ** 2 * drift), 1 - weight
+        known = np.isfinite(total) & (total > 0) & np.isfinite(doubt)
+        doubt = np.where(known, doubt, 0.0)
+        weight = np.where(known, ratio(drift, drift + doubt**2 + of_time**2, 0.0), 0.0)
+        answer = np.exp(weight * np.log(np.where(known, total, 1.0)) + (1 - weight) * np.log(rate * work))
+        return answer, np.sqrt((weight * doubt) ** 2 + (1 - weight) ** 2 * drift), 1 - weight
 
     def starting_at(self, count: Array, growth: Array) -> tuple[Array, Array]:
         """Seconds (k,) from the first rank's start to the last's, which grow with the nodes that are started, and the

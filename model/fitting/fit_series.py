@@ -238,8 +238,8 @@ class _Task:
 def _is_positive(names: tuple[str, ...], values: Array) -> Mask:
     """Which series (s, n, r) are held above zero: none of their values is at or below it, and their metric is no
     unknown with a sign."""
-    kinds = {name: metric(name).kind for name in set(names)}
-    signed = np.array([kinds[name] == "other" for name in names], dtype=bool)
+    signs = {name: metric(name).signed for name in set(names)}
+    signed = np.array([signs[name] for name in names], dtype=bool)
     with np.errstate(invalid="ignore"):
         return ~(values <= 0).any(axis=(1, 2)) | (
             ~signed & ~(values < 0).any(axis=(1, 2)) & (values > 0).any(axis=(1, 2))

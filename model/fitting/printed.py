@@ -8,7 +8,7 @@ et al. 2013, sections 2 and 4).
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
@@ -45,6 +45,23 @@ def pairs(kernels: tuple[str, ...], metrics: tuple[str, ...]) -> list[tuple[int,
         for i, (kernel, name) in enumerate(zip(kernels, metrics, strict=True))
         if kinds[name] == "time" and kernel in requirements
     ]
+
+
+PrintedTime = tuple[str, float, Sequence[tuple[str, float]]]
+"""The formula of a time, its largest relative difference from what is predicted, and its terms with coefficients; none
+where it is the function of the runs."""
+
+
+def written(terms: Iterable[tuple[float, Array]], parameters: Sequence[str]) -> str:
+    """The sum of terms (m, 3) with their coefficients as people read it."""
+    text = ""
+    for coefficient, term in terms:
+        name = write_term(term, parameters)
+        piece = f"{abs(coefficient):.4g}" + (f" * {name}" if name else "")
+        text += (" - " if coefficient < 0 else " + ") + piece
+    if not text:
+        return "0"
+    return text[3:] if text.startswith(" + ") else "-" + text[3:]
 
 
 Functions = TypeVar("Functions", bound="Printed")
@@ -99,14 +116,7 @@ class Printed(Keyed):
             yield from ((part, at) for at in np.flatnonzero(part.rows == i).tolist())
 
     def _formula(self, i: int) -> str:
-        text = ""
-        for coefficient, term in itertools.compress(self.leading(i), self._seen(i)):
-            name = write_term(term, self.parameters)
-            piece = f"{abs(coefficient):.4g}" + (f" * {name}" if name else "")
-            text += (" - " if coefficient < 0 else " + ") + piece
-        if not text:
-            return "0"
-        return text[3:] if text.startswith(" + ") else "-" + text[3:]
+        return written(itertools.compress(self.leading(i), self._seen(i)), self.parameters)
 
     def _seen(self, i: int) -> Mask:
         """Which terms of the leading hypothesis are more than rounding somewhere in the range measured."""

@@ -29,9 +29,10 @@ class Verification:
 
     @property
     def error(self) -> Array:
-        """``100 |measured - predicted| / measured`` (s, k), NaN where nothing was measured or predicted."""
+        """``100 |measured - predicted| / measured`` (s, k), 0 where both are nothing, NaN where either is not known."""
         with np.errstate(invalid="ignore", divide="ignore"):
             error = 100 * np.abs(self.forecast.value / self.measured - 1)
+        error = np.where(self.forecast.value == self.measured, 0.0, error)
         return np.where(np.isfinite(error), error, np.nan)
 
     @property

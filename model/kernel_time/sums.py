@@ -188,14 +188,7 @@ class Sums(Stored):
         return good and bool((self.measured[known] > 0).all() and (self.error[known] >= 0).all())
 
 
-NO_SUMS = Sums(
-    np.zeros((0, 0, 3)),
-    np.zeros((0, 0), dtype=np.intp),
-    np.zeros(0),
-    np.zeros((0, 0)),
-    np.zeros((0, 0)),
-    np.zeros((0, 0)),
-)
+NO_SUMS = Sums(np.zeros((0, 0, 3)), np.zeros((0, 0), dtype=np.intp), np.zeros(0), *np.zeros((3, 0, 0)))
 """Of nothing."""
 
 
@@ -285,7 +278,8 @@ def _fit(relative: Array, covariance: Array, real: Mask, prior: Array) -> _Fit:
     padded = (~real)[..., None] & np.eye(real.shape[3], dtype=bool)
     scale = np.where(real, np.abs(relative[:, None]).max(axis=4), 1.0)
     scaled = relative[:, None] / scale[..., None]
-    usable = identified(scaled, real)
+    # A sum that is nothing where something was measured does not meet it, whatever its coefficients.
+    usable = identified(scaled, real) & np.all((scaled > 0).any(axis=-2), axis=-1)
     shape = (*inverse.shape[:2], *relative.shape[1:])
     coefficients = np.broadcast_to(1.0 * real, shape[:-1])
     for _ in range(ITERATIONS):

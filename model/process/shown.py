@@ -42,20 +42,30 @@ class Shown:
 def shown(process: Process, points: Array, medians: Array) -> Shown:
     """The closed form of every series of a process with `medians` (p, k) of ln y at its :func:`points_shown` (k, d):
     over one coordinate of all sums that it weighs and of single powers, over several of those that it found likely."""
-    several = len(process.axes) > 1
-    if several:
-        terms, members = process.terms, process.members
-    else:
-        terms, members = along_one()
-        members = members[offered_at(terms, members, process.points)]
-    at = np.where(beyond_doubling(terms, process.points)[:, None], 0.0, values(terms, points))
+    if len(process.axes) == 1:
+        return nearest_sums(points, medians, process.points)
+    return _listed(process.terms, process.members, points, medians, process.points)[0]
+
+
+def nearest_sums(points: Array, medians: Array, measured: Array) -> Shown:
+    """The sums over one coordinate nearest to `medians` (p, k) of ln y at `points` (k, 1), of all that a process weighs
+    and of single powers; `measured` (n, 1) as the values were."""
+    terms, members = along_one()
+    every = members[offered_at(terms, members, measured)]
+    listed, order = _listed(terms, every[None], points, medians, measured)
+    return _with_powers(np.log(points[:, 0]), medians, _in_powers(listed, order))
+
+
+def _listed(terms: Array, members: Index, points: Array, medians: Array, measured: Array) -> tuple[Shown, list[int]]:
+    """The nearest of sums `members` (p or 1, h, q) of terms (t, d, 3), and the order of the terms' growth."""
+    at = np.where(beyond_doubling(terms, measured)[:, None], 0.0, values(terms, points))
     order = sorted(range(len(terms)), key=lambda place: growth(tuple(map(tuple, terms[place].tolist()))))
     place = np.empty(len(terms), dtype=np.intp)
     place[order] = np.arange(len(terms))
-    batches = np.array_split(np.arange(len(process)), max(1, -(-len(process) // BATCH)))
-    nearest = [_nearest(medians[batch], at, members[batch] if several else members[None], place) for batch in batches]
-    listed = Shown(terms, *(np.concatenate(each) for each in zip(*nearest, strict=True)))
-    return listed if several else _with_powers(np.log(points[:, 0]), medians, _in_powers(listed, order))
+    batches = np.array_split(np.arange(len(medians)), max(1, -(-len(medians) // BATCH)))
+    alike = len(members) == 1
+    nearest = [_nearest(medians[batch], at, members if alike else members[batch], place) for batch in batches]
+    return Shown(terms, *(np.concatenate(each) for each in zip(*nearest, strict=True))), order
 
 
 def points_shown(process: Process) -> Array:

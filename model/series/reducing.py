@@ -194,7 +194,7 @@ def series_from_experiment(
         if silent.any() and any(traced(experiment, run) for run in runs_of):
             column = values[(silent, *place)]
             values[(silent, *place)] = np.where(np.isnan(column), 0.0, column)
-    signs = {name: metric(name).kind == "other" for name in how}
+    signs = {name: metric(name).signed for name in how}
     signed = np.array([signs[name] for _, name in names], dtype=bool)
     values = np.where(signed[:, None, None], values, np.maximum(values, 0.0))
     series = Series(

@@ -77,6 +77,10 @@ class Levels(Structure):
         counted = np.array([name in COUNTS for name in self.metrics], dtype=bool)
         bridged = bridge(self.levels, middle, at, counted, self.steepest[:, None])
         value, low, high = self._by_terms(points, middle, bridged)
+        served = np.array([name in SERVED for name in self.metrics], dtype=bool)
+        beyond = served[:, None] & (at > self.levels[1])[None, :]
+        steady = self._held(value, middle[..., 1])
+        value = np.where(beyond & np.isfinite(steady), steady, value)
         low, high = self._scattered(value, (low, high), (middle, lower, upper), at)
         jobs = np.exp(TAIL * between_jobs(self.metrics))[:, None]
         low, high = np.fmin(low, value / jobs), np.fmax(high, value * jobs)
@@ -91,10 +95,6 @@ class Levels(Structure):
         # Times along what divides work and adds neighbours turn either way beyond two values; counts follow loops.
         alone = (not self.fitted) & (self.parameter in DIVIDING) & outside[None, :] & ~counted[:, None]
         nowhere, missing = np.broadcast_to(asked <= 0, value.shape), ~np.isfinite(value)
-        served = np.array([name in SERVED for name in self.metrics], dtype=bool)
-        beyond = served[:, None] & (at > self.levels[1])[None, :]
-        steady = self._held(value, middle[..., 1])
-        value = np.where(beyond & np.isfinite(steady), steady, value)
         low, high = np.where(beyond, np.minimum(low, value), low), np.where(beyond, np.maximum(high, value), high)
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
             wide = ~(np.where(high == low, 1.0, high / low) <= forecast.WIDEST)

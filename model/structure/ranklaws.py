@@ -136,7 +136,7 @@ class RankLaws(Structure):
         """The same where functions that meet all counts of series, those in `exact`, are rivals: which differ from the
         sums on more ranks, at the other parameters as `measured` (n, m).
 
-        Powers of two up to 64 do not tell log2(ranks) from the cut sides of a grid in three dimensions.
+        At powers of two up to 64 log2(ranks) and the cut sides of a grid in three dimensions are the same.
         """
         rows = np.array([row for row, key in enumerate(self.keys) if key in exact], dtype=np.intp)
         if not len(rows):

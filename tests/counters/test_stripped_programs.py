@@ -99,6 +99,7 @@ def test_a_tenth_is_the_limit_and_mpi_does_not_count(tmp_path: Path) -> None:
     assert "40%" in said
     assert "libmpi" not in said
     assert "14 times" in warning(made(tmp_path / "c", {"libwork": 14000.0}))
+    assert "ranks = 4, and hold none: in libwork 100%" in warning(made(tmp_path / "d", {"libwork": 14.0}, kept=0.0))
 
 
 def test_a_few_samples_that_fell_outside_of_kernels_are_chance(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from ranksight.core.reading import READERS
 from ranksight.model.energy.agreeing import fit_law
 from ranksight.model.energy.metered import metered
 from ranksight.model.energy.predicted import parts
+from ranksight.model.energy.stored import Profile
 from ranksight.model.fit import fit
 from ranksight.model.fitted_model import Model
 from ranksight.model.priors import STARTING
@@ -354,6 +355,16 @@ def test_nothing_is_predicted_of_meters_that_show_nothing(tmp_path: Path) -> Non
     with pytest.raises(InputError, match="energy is not predicted: .* 0 on all ranks in 8 runs"):
         model.predict(ranks=4, metrics="energy")
     assert model.predict(ranks=4, metrics="time").answers.ok.all()
+
+
+def test_a_count_of_no_known_uncertainty_is_that_of_the_rate() -> None:
+    """Energy was not predicted where the function of a count says nothing, though runs say how many a second holds."""
+    one = np.ones(2)
+    profile = Profile(np.array([1.0, 2.0]), *(2e9 * one, 3e9 * one, 1e9 * one), 0 * one, 0 * one)
+    work, count, total = np.array([5.0]), np.array([8.0]), np.array([7.0])
+    said = profile.counted("instructions", total, np.array([np.inf]), np.array([0.1]), work, count)
+    assert np.isfinite(said).all()
+    assert said[0] == pytest.approx(3e9 * work)
 
 
 def test_a_table_of_a_users_jobs(tmp_path: Path) -> None:

@@ -136,3 +136,15 @@ def test_a_heavy_and_a_light_hypothesis_leave_the_interval_skewed() -> None:
     value, low, high = (end[0, 0] for end in answer.interval(0.9))
     assert low < 2 < value < 1 + 0.02 * 256
     assert value / low > 1.2 * high / value
+
+
+def test_a_sum_that_is_nothing_where_time_was_measured_has_no_say() -> None:
+    """A tree alone takes no time on one rank: it was fitted as if it were a constant, and nothing was predicted."""
+    ranks = np.array([[1.0], [2], [3], [4], [6], [9], [10], [12], [16], [18]])
+    tree = {term(NAMES, {"ranks": (0.0, 1.0, 0.0)}): 0.0}
+    measured = np.array([[41, 631, 11.3, 10.1, 24.3, 8.4, 8.3, 8.5, 9.1, 10.5]])
+    found = fit_sums(forms(NAMES, tree, bare=True), ranks, measured, 0.25 * measured).at(np.array([[1.0], [18], [64]]))
+    value, low, high = found.interval(0.9)
+    assert (low < value).all()
+    assert (value < high).all()
+    assert 2 < value[0, 1] < 50

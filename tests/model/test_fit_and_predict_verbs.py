@@ -196,6 +196,16 @@ def test_fit_shows_functions_and_verifies(folder: Path, capsys: pytest.CaptureFi
     assert content["verification"]["median_error"] < 3
 
 
+def test_an_error_over_nothing_is_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It was printed as nan %."""
+    experiment = Experiment.create(tmp_path / "e.exp", "e", ["ranks"])
+    for ranks in (1, 2, 4, 8, 16):
+        table = pd.DataFrame({"kernel": ["solve"], "rank": [0], "instructions": [0.0 if ranks == 16 else 1e6 / ranks]})
+        experiment.add(Run({"ranks": ranks}), table)
+    main(["fit", str(experiment.path), "--verify", "largest"])
+    assert "without ranks = 16: no error is known there" in " ".join(capsys.readouterr().out.split())
+
+
 def test_spaces_can_be_listed_and_misspelt(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["fit", "--space", "list"]) == 0
     assert "pmnf" in capsys.readouterr().out.split()

@@ -172,6 +172,12 @@ def test_verification_keeps_the_largest_back() -> None:
         verify_largest(series.at(np.arange(3)))
 
 
+def test_nothing_that_is_predicted_as_nothing_is_met() -> None:
+    checked = verify_largest(_one(0.0 * X, "visits"))
+    assert checked.error.tolist() == [[0.0]]
+    assert checked.covered.all()
+
+
 def test_shares_give_what_one_fit_gives() -> None:
     generator = np.random.default_rng(6)
     values = generator.uniform(1, 9, (40, 1, 1)) * X[None, :, None] ** generator.choice([0.5, 1.0, 2.0], (40, 1, 1))

@@ -150,3 +150,13 @@ def test_nothing_is_reported_where_nothing_runs(size: float) -> None:
     assert np.isnan([said.value[0, 0], said.lower[0, 0], said.upper[0, 0]]).all()
     assert said.reason[0, 0] == f"size is {size:g}, and was above zero in all runs"
     assert said.value[0, 1] == pytest.approx(64 * 144, rel=1e-3)
+
+
+def test_traffic_that_was_nothing_at_one_level_has_no_bound_beyond() -> None:
+    """Held at its share of the loads it had a value, and ends that were no numbers: 1.31 kB from 1.31 kB to nan."""
+    counts = np.array([[[0.0], [10478.9]], [[9e6], [7e6]]])
+    series = Series(("ranks",), np.array([[12.0], [16.0]]), counts, ("step", "step"), ("bytes_mem_read", "loads"))
+    said = fit_levels(series).predict(np.array([[128.0]]))
+    assert said.value[0, 0] > 0
+    assert said.lower[0, 0] == 0
+    assert said.upper[0, 0] == np.inf

@@ -72,6 +72,12 @@ def test_functions_of_small_counts(over: str, data: st.DataObject) -> None:
     above_zero(functions.fitted.predict(asked))
 
 
+def test_energy_that_begins_is_not_below_zero_before() -> None:
+    joules = np.array([[[0.0], [25.1], [27.6]], [[0.0], [0.0], [3e7]]])
+    series = Series(("nodes",), np.array([[1.0], [32.0], [64.0]]), joules, ("k", "k"), ("energy_node", "energy"))
+    above_zero(fit_varied(series).predict(np.array([[0.5], [1.0], [2.0], [64.0], [512.0]])))
+
+
 Misses = Callable[[np.ndarray, float], np.ndarray]
 
 

@@ -24,7 +24,7 @@ from ranksight.reports.functions import functions
         ("0.005184 * ranks^(-1) - 0.0001 * ranks^(1/2)", "0.00518 / ranks - 0.0001 · √ranks"),
         ("-3 * ranks^(-1/2) * size^(-2)", "-3 / (√ranks · size²)"),
         ("4e+05 * size^(3/2) * log2(ranks)^2", "4e5 · size^(3/2) · log2(ranks)²"),
-        ("2 * 2^(ranks)", "2 · 2^(ranks)"),
+        ("2 * 2^(ranks)", "2 · 2^ranks"),
         ("8 * ranks^(-1) above ranks = 16, 0.4567 below", "8 / ranks above ranks = 16, 0.457 below"),
         ("0.001981 at size = 12, 3e-05 at size = 24", "0.00198 at size = 12, 3e-5 at size = 24"),
         ("(12) + neighbours_1 * (3.21456 * size^2) on a 3-d grid", "12 + neighbours_1 · (3.21 · size²) on a 3-d grid"),

@@ -24,6 +24,8 @@ from ranksight.model.fitted_model import Model
 from ranksight.model.priors import PROGRAM_STEP
 from ranksight.model.quantity import TAIL
 from ranksight.platforms import load
+from ranksight.reports.formula import python
+from ranksight.reports.functions import functions
 
 ONE = (1, 2, 3, 4, 6, 8, 9, 12, 16, 18)
 NODE = "icelake-8360y"
@@ -372,3 +374,17 @@ def test_real_programs(shared, tmp_path):
         assert answer.lower < true < answer.upper
         if within:
             assert answer.value == pytest.approx(true, rel=within)
+
+
+def test_what_is_printed_of_a_time_is_nearest_to_what_laws_predict(bounded):
+    """A function of the runs of one domain is several times too high or too low on sixteen."""
+    (row,) = [each for each in functions(bounded) if each["metric"] == "time"]
+    written = python(row["formula"], ("ranks",))
+    for ranks in (4, 18, 72):
+        said = asked(bounded, ranks).value
+        apart = abs(np.log(eval(written, {"ranks": ranks, "log2": np.log2}) / said))
+        assert apart <= np.log1p(row["difference_from_predict"]) + 0.01
+    assert row["difference_from_predict"] < 1
+    assert bounded.functions.formula(bounded.functions.rows[row["kernel"], "time"]) != row["formula"]
+    assert bounded.formula(bounded.functions.rows[row["kernel"], "time"]) == row["formula"]
+    assert [each["term"] for each in row["coefficients"]]

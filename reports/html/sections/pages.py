@@ -87,7 +87,7 @@ def _row(context: Context, row: int, index: int) -> dict[str, Any]:
         "interval": f"{value(low, name)} to {value(high, name)}" if np.isfinite(low) else "–",
         "ok": bool(ok),
         "reason": str(said.reason[row, -1]),
-        "formula": context.model.functions.formula(row),
+        "formula": context.model.formula(row),
         "error": percent(press) if np.isfinite(press) else "–",
         "fit": f"{fit:.3f}" if np.isfinite(fit) else "–",
         "points": int(fitted.count[row]),
