@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from ranksight.analysis.diagnosis.causes import CAUSES, causes_of, seconds_of
-from ranksight.analysis.diagnosis.evidence import gather
+from ranksight.analysis.diagnosis.gathering import gather
 from ranksight.core.arrays import Array, Index
 from ranksight.core.records import dataclass
 from ranksight.model.fitted_model import Model

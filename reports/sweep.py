@@ -13,7 +13,8 @@ import numpy as np
 
 from ranksight.analysis.diagnosis.causes import CAUSES, causes_of, seconds_of
 from ranksight.analysis.diagnosis.diagnosing import Diagnosis, diagnose
-from ranksight.analysis.diagnosis.evidence import Evidence, gather
+from ranksight.analysis.diagnosis.evidence import Evidence
+from ranksight.analysis.diagnosis.gathering import gather
 from ranksight.core.arrays import Array, Mask
 from ranksight.core.errors import InputError, meant
 from ranksight.core.records import dataclass

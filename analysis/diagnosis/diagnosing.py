@@ -24,7 +24,8 @@ from ranksight.analysis.diagnosis import (
     waits,
 )
 from ranksight.analysis.diagnosis.causes import CAUSES, Causes, causes_of, seconds_of
-from ranksight.analysis.diagnosis.evidence import Evidence, gather, observed
+from ranksight.analysis.diagnosis.evidence import Evidence
+from ranksight.analysis.diagnosis.gathering import gather, observed
 from ranksight.analysis.diagnosis.kind import Kind, kind_of, stated
 from ranksight.analysis.diagnosis.scaling import line_of
 from ranksight.analysis.diagnosis.tabled import Make, reading, tabled

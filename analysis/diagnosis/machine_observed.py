@@ -8,7 +8,7 @@ import numpy as np
 
 from ranksight.analysis.diagnosis.ceilings import Ceilings
 from ranksight.analysis.diagnosis.counted import Counted
-from ranksight.analysis.diagnosis.evidence import served
+from ranksight.analysis.diagnosis.gathering import served
 from ranksight.core.arrays import Array
 from ranksight.model.resource.equation import LEVELS, Machine
 from ranksight.model.series.reducing import Series

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from ranksight.analysis.diagnosis.counted import Counted
-from ranksight.analysis.diagnosis.evidence import gather
+from ranksight.analysis.diagnosis.gathering import gather
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import Experiment, Run
 from ranksight.model.fit import fit

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ranksight.analysis.diagnosis.evidence import gather
+from ranksight.analysis.diagnosis.gathering import gather
 from ranksight.core.experiment import WHOLE, Experiment, Run
 from ranksight.model.fit import fit
 from ranksight.model.fitted_model import Model
