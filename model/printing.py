@@ -40,16 +40,16 @@ def by_laws(model: Learned) -> Mapping[int, PrintedTime]:
     farther = _along(model, axis, most * np.geomspace(1.0, BEYOND, STEPS))
     predicted = _answers(model, farther, rows)
     shown = values(fitted.terms, farther)
-    apart = {}
-    for row, said in zip(rows.tolist(), predicted, strict=True):
+    differences = {}
+    for row, answer in zip(rows.tolist(), predicted, strict=True):
         used = fitted.members[row, 0][fitted.members[row, 0] >= 0]
         function = fitted.coefficient[row, 0][: len(used), None] * shown[used]
-        difference = np.abs(log_ratio(function.sum(axis=0), said))
+        difference = np.abs(log_ratio(function.sum(axis=0), answer))
         if np.isfinite(difference).any():
-            apart[row] = float(np.expm1(np.nanmax(np.where(np.isfinite(difference), difference, np.nan))))
-    texts = {row: (model.functions.formula(row), difference, ()) for row, difference in apart.items()}
+            differences[row] = float(np.expm1(np.nanmax(np.where(np.isfinite(difference), difference, np.nan))))
+    texts = {row: (model.functions.formula(row), difference, ()) for row, difference in differences.items()}
     changing = {row for part in fitted.below for row in part.rows.tolist()}
-    far = np.array([row for row in apart if apart[row] > CLOSE and row not in changing], dtype=np.intp)
+    far = np.array([row for row in differences if differences[row] > CLOSE and row not in changing], dtype=np.intp)
     if len(varied) > 1 or not len(far):
         return texts
     measured = model.training[:, axis]
@@ -67,7 +67,7 @@ def _nearest(
         return {}
     measured = np.unique(model.training[:, axis])[:, None]
     sums = nearest_sums(x, np.log(predicted[known]), measured)
-    found: dict[int, PrintedTime] = {}
+    nearer: dict[int, PrintedTime] = {}
     for at, row in enumerate(rows[known].tolist()):
         used = sums.members[at] >= 0
         terms = np.zeros((int(used.sum()), points.shape[1], 3))
@@ -76,8 +76,8 @@ def _nearest(
             coefficients = sums.coefficients[at][used].tolist()
             text = written(zip(coefficients, terms, strict=True), model.parameters)
             names = [write_term(term, model.parameters) or "1" for term in terms]
-            found[row] = text, float(sums.difference[at]), list(zip(names, coefficients, strict=True))
-    return found
+            nearer[row] = text, float(sums.difference[at]), list(zip(names, coefficients, strict=True))
+    return nearer
 
 
 def _along(model: Learned, axis: int, x: Array) -> Array:
@@ -96,7 +96,7 @@ def _answers(model: Learned, points: Array, rows: Index) -> Array:
         program = model.whole_time(predicted, broken)
     except RanksightError:  # a network has no place for as many
         return np.full((len(rows), len(points)), np.nan)
-    found = [(program, 0) if model.fitted.kernels[row] == WHOLE else (predicted, row) for row in rows.tolist()]
+    answers = [(program, 0) if model.fitted.kernels[row] == WHOLE else (predicted, row) for row in rows.tolist()]
     return np.array(
-        [np.where((said.status[at] == OK) & (said.value[at] > 0), said.value[at], np.nan) for said, at in found]
+        [np.where((each.status[at] == OK) & (each.value[at] > 0), each.value[at], np.nan) for each, at in answers]
     )

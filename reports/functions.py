@@ -58,9 +58,9 @@ def functions(model: Model, chosen: Sequence[int] | None = None) -> list[dict[st
     difference, printed = fitted.difference, model.printed
     for i in which:
         _, by_laws, terms = printed.get(i, ("", 0.0, ()))
-        if (apart := by_laws if terms else max(difference[i], by_laws)) > CLOSE:
+        if (largest := by_laws if terms else max(difference[i], by_laws)) > CLOSE:
             why = ", which weighs other laws" if terms or by_laws > max(difference[i], CLOSE) else ""
-            notes[i] = "; ".join(filter(None, (notes.get(i), f"up to {far(apart)} from what predict answers{why}")))
+            notes[i] = "; ".join(filter(None, (notes.get(i), f"up to {far(largest)} from what predict answers{why}")))
         if fitted.samples[i] < MANY:
             number = max(float(fitted.samples[i]), HALF)
             samples_text = f"about {number:.2g} samples a configuration, known to {number**-0.5:.0%}"
@@ -72,7 +72,7 @@ def functions(model: Model, chosen: Sequence[int] | None = None) -> list[dict[st
                 "kernel": fitted.kernels[i],
                 "metric": fitted.metrics[i],
                 "formula": model.formula(i),
-                "difference_from_predict": float(apart),
+                "difference_from_predict": float(largest),
                 "weight": float(fitted.weight[i, 0]),
                 "coefficients": [{"term": t, "value": c, "standard_error": e} for t, c, e in coefficients],
                 "adjusted_r2": fitted.adjusted_r2[i].item(),

@@ -143,8 +143,11 @@ class RankLaws(Structure):
             return self
         points = np.repeat(np.unique(measured, axis=0), len(SHOWN), axis=0)
         points[:, self.parameters.index("ranks")] = np.resize(SHOWN, len(points))
-        functions, own = fitted.predict(points).value[fitted.indices(self.keys)[rows]], self.predict(points).value[rows]
-        differ = (np.abs(log_ratio(functions, own)) > DIFFERENT).any(axis=1)
+        functions, sums = (
+            fitted.predict(points).value[fitted.indices(self.keys)[rows]],
+            self.predict(points).value[rows],
+        )
+        differ = (np.abs(log_ratio(functions, sums)) > DIFFERENT).any(axis=1)
         return replace(self, chance=self.chance | np.isin(np.arange(len(self.chance)), rows[differ]))
 
     def formula(self, i: int) -> str:

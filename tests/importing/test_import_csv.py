@@ -226,12 +226,12 @@ def test_names_that_rows_differ_in_are_not_lumped(
 ) -> None:
     rows = "".join(f"{p},k{at},{p}-{at},{at / p}\n" for p in (1, 2, 4) for at in range(1, count + 1))
     path = written(tmp_path, "p,of what,id,t\n" + rows)
-    given = ["--parameter", "ranks=p", "--metric", "time=t"]
-    assert imported(tmp_path, path, *given) == 1
+    options = ["--parameter", "ranks=p", "--metric", "time=t"]
+    assert imported(tmp_path, path, *options) == 1
     assert "rows of one configuration differ in 'of what'; write --kernel 'of what'" in capsys.readouterr().err
     assert not (tmp_path / "made").exists()
     for option, runs in ((("--kernel", "of what"), 3), (("--repetition", "of what"), 3 * count)):
-        assert imported(tmp_path, path, *given, *option, "--force") == 0
+        assert imported(tmp_path, path, *options, *option, "--force") == 0
         assert len(read(tmp_path / "made")) == runs
 
 

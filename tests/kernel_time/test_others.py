@@ -186,6 +186,6 @@ def test_sums_of_more_terms_than_runs_have_no_say(error: float, count: int) -> N
     sums = DoubtfulSum(factors, members, np.zeros(4), points, measured, errors, 1e6)
     weight = sums._fitted[0]
     assert weight[np.array([1, 2, 3, 2]) > count] == pytest.approx(0)
-    said = sums.at(points * 4)
-    assert (said.lower >= 0).all()
-    assert np.isfinite(said.upper).all()
+    answer = sums.at(points * 4)
+    assert (answer.lower >= 0).all()
+    assert np.isfinite(answer.upper).all()

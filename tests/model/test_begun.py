@@ -91,12 +91,12 @@ def test_a_kernel_that_was_not_measured_on_one_rank_hides_no_change_of_others():
     sent = np.where(RANKS > 1, 0.02 + 0.01 * np.log2(RANKS), 1e-6)
     missing = np.where(RANKS > 1, 1 / RANKS, np.nan)
     values = np.stack([sent, missing])[:, :, None] * np.exp(0.01 * np.random.default_rng(5).normal(size=(2, 7, 3)))
-    both = fit_series(Series(("ranks",), RANKS[:, None], values, ("exchange", "late"), ("time", "time")))
+    together = fit_series(Series(("ranks",), RANKS[:, None], values, ("exchange", "late"), ("time", "time")))
     alone = fit_series(Series(("ranks",), RANKS[:, None], values[:1], ("exchange",), ("time",)))
-    assert "above ranks = " in both.formula(0)
-    assert "above" not in both.formula(1)
+    assert "above ranks = " in together.formula(0)
+    assert "above" not in together.formula(1)
     far = np.array([[96.0]])
-    assert both.predict(far).value[0] == pytest.approx(alone.predict(far).value[0], rel=0.01)
+    assert together.predict(far).value[0] == pytest.approx(alone.predict(far).value[0], rel=0.01)
 
 
 @pytest.mark.parametrize("law", [lambda p: 0.1 / p + 0.01, lambda p: 0.02 * p ** (1 / 3), lambda p: 0.02 + 0 * p])
@@ -194,14 +194,14 @@ def test_counts_that_end_are_the_same_beside_counts_that_begin():
     ranks = np.array([1.0, 2, 4, 8, 16])
     rows = np.array([(ranks > 1) * 48e3 / ranks ** (2 / 3), [9e5, 4e5, 1e5, 0, 0]])
     kinds = (("halo", "solve"), ("bytes_sent", "loads_mem"))
-    both = fit_series(Series(("ranks",), ranks[:, None], rows[:, :, None], *kinds))
-    alone = fit_series(Series(("ranks",), ranks[:, None], rows[1:, :, None], ("solve",), ("loads_mem",)))
-    assert [part.rows.tolist() for part in both.below] == [[0]]
-    assert not alone.below
-    again = Fitted.from_dict(json.loads(json.dumps(both.to_dict())))
+    together = fit_series(Series(("ranks",), ranks[:, None], rows[:, :, None], *kinds))
+    single = fit_series(Series(("ranks",), ranks[:, None], rows[1:, :, None], ("solve",), ("loads_mem",)))
+    assert [part.rows.tolist() for part in together.below] == [[0]]
+    assert not single.below
+    again = Fitted.from_dict(json.loads(json.dumps(together.to_dict())))
     asked = np.array([[1.0], [4.0], [8.0], [32.0]])
-    np.testing.assert_allclose(again.predict(asked).value, both.predict(asked).value, rtol=1e-9)
-    np.testing.assert_allclose(both.predict(asked).value[1], alone.predict(asked).value[0], rtol=1e-9)
+    np.testing.assert_allclose(again.predict(asked).value, together.predict(asked).value, rtol=1e-9)
+    np.testing.assert_allclose(together.predict(asked).value[1], single.predict(asked).value[0], rtol=1e-9)
 
 
 def test_counts_that_scatter_have_a_function_from_where_they_begin():

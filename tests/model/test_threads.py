@@ -130,7 +130,7 @@ def test_a_table_says_whether_counts_are_of_a_rank_or_of_a_core(
 ) -> None:
     """Sums over eight threads passed for a clock of 19 GHz, and counts of cores were divided once more."""
     monkeypatch.chdir(tmp_path)
-    said = []
+    predicted = []
     for name, stated in (("rank", []), ("core", ["--values", "core"])):
         lines = ["ranks,threads,time,instructions,cycles"]
         for ranks, threads in ((1, 1), (1, 8), (2, 8), (4, 8), (8, 8), (4, 4)):
@@ -138,12 +138,12 @@ def test_a_table_says_whether_counts_are_of_a_rank_or_of_a_core(
             of = 1 if name == "rank" else threads
             lines.append(f"{ranks},{threads},{time:.9g},{work / of:.9g},{time * CLOCK * threads / of:.9g}")
         (tmp_path / f"{name}.csv").write_text("\n".join(lines) + "\n")
-        given = ["--parameter", "ranks", "--parameter", "threads", "-o", f"{name}.exp", *stated]
-        assert main(["import", "csv", f"{name}.csv", *given]) == 0
+        options = ["--parameter", "ranks", "--parameter", "threads", "-o", f"{name}.exp", *stated]
+        assert main(["import", "csv", f"{name}.csv", *options]) == 0
         assert main(["fit", f"{name}.exp", "--platform", NODE]) == 0
         capsys.readouterr()
         asked = ["--ranks", "4", "--threads", "8", "--metric", "instructions,cycles,time", "--format", "json"]
         main(["predict", f"{name}.exp.model.json", *asked])
-        said.append({row["metric"]: row["value"] for row in json.loads(capsys.readouterr().out)["predictions"]})
-    assert said[0] == pytest.approx(said[1], rel=1e-6)
-    assert said[0]["instructions"] == pytest.approx(WORK / 32, rel=0.01)
+        predicted.append({row["metric"]: row["value"] for row in json.loads(capsys.readouterr().out)["predictions"]})
+    assert predicted[0] == pytest.approx(predicted[1], rel=1e-6)
+    assert predicted[0]["instructions"] == pytest.approx(WORK / 32, rel=0.01)

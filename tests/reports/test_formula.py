@@ -51,8 +51,8 @@ def test_two_values_of_a_parameter_are_no_growth_law(
     lines = [f"ranks,{name},kernel,time"]
     lines += [f"{p},{n},solve,{3e-6 * n**3 / p + 1e-4 * p**0.5}" for p in (1, 2, 4, 8, 16) for n in (12, 24)]
     (tmp_path / "t.csv").write_text("\n".join(lines) + "\n")
-    given = ["--parameter", "ranks", "--parameter", name, "--kernel", "kernel", "--metric", "time=time", "--quiet"]
-    assert main(["import", "csv", str(tmp_path / "t.csv"), *given, "-o", str(tmp_path / "e")]) == 0
+    options = ["--parameter", "ranks", "--parameter", name, "--kernel", "kernel", "--metric", "time=time", "--quiet"]
+    assert main(["import", "csv", str(tmp_path / "t.csv"), *options, "-o", str(tmp_path / "e")]) == 0
     assert main(["fit", str(tmp_path / "e"), "-o", str(tmp_path / "m.json")]) == 0
     said = " ".join(capsys.readouterr().out.split())
     assert f"two values of {name} (12, 24): no growth law in {name}; measure a third" in said
@@ -123,7 +123,7 @@ def test_functions_are_printed_to_paste_elsewhere(tmp_path: Path, capsys: pytest
     lines += [f"{p},{name},{3e-3 / p + 1e-4}" for p in (1, 2, 4, 8, 16) for name in ("so%lve", "so_lve")]
     (tmp_path / "t.csv").write_text("\n".join(lines) + "\n")
     given = ["--parameter", "ranks", "--kernel", "kernel", "--metric", "time=time", "--quiet"]
-    assert main(["import", "csv", str(tmp_path / "t.csv"), *given, "-o", str(tmp_path / "e")]) == 0
+    assert main(["import", "csv", str(tmp_path / "t.csv"), *options, "-o", str(tmp_path / "e")]) == 0
     capsys.readouterr()
     assert main(["fit", str(tmp_path / "e"), "-o", str(tmp_path / "m.json"), "--formulas", "python"]) == 0
     made: dict[str, Any] = {}

@@ -381,9 +381,9 @@ def test_what_is_printed_of_a_time_is_nearest_to_what_laws_predict(bounded):
     (row,) = [each for each in functions(bounded) if each["metric"] == "time"]
     written = python(row["formula"], ("ranks",))
     for ranks in (4, 18, 72):
-        said = asked(bounded, ranks).value
-        apart = abs(np.log(eval(written, {"ranks": ranks, "log2": np.log2}) / said))
-        assert apart <= np.log1p(row["difference_from_predict"]) + 0.01
+        answer = asked(bounded, ranks).value
+        difference = abs(np.log(eval(written, {"ranks": ranks, "log2": np.log2}) / answer))
+        assert difference <= np.log1p(row["difference_from_predict"]) + 0.01
     assert row["difference_from_predict"] < 1
     assert bounded.functions.formula(bounded.functions.rows[row["kernel"], "time"]) != row["formula"]
     assert bounded.formula(bounded.functions.rows[row["kernel"], "time"]) == row["formula"]
