@@ -265,7 +265,7 @@ def test_what_predictions_leave_open_is_unknown_and_no_pass(tmp_path: Path, caps
     capsys.readouterr()
     assert main(["compare", before, after, "--ranks", "256", "--threshold", "5"]) == 4
     text = " ".join(capsys.readouterr().out.split())
-    assert re.search(r"solve \S+ \S+ \S+ \S+ unknown -", text)
+    assert re.search(r"solve \S+ \S+ \S+ \S+ unknown (-|x 0)", text)
     assert "solve matters from 1 to" in text
     assert "unknown at 256: insufficient data" in text
     assert "may have grown by more than 5 %, insufficient data: 3" in text

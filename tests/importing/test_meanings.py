@@ -317,7 +317,7 @@ def test_ranks_that_share_cores_give_sums_all_the_same(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["total", "=sum", "cycles=median", "cycles="])
 def test_other_statements_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str) -> None:
     assert main([*table(tmp_path, over(WORK)), "--values", text]) == 2
-    assert "sum, mean, max or node" in capsys.readouterr().err
+    assert "sum, mean, max, node or core" in capsys.readouterr().err
 
 
 def test_energy_of_packages_adds_up(tmp_path: Path) -> None:

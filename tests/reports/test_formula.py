@@ -122,7 +122,7 @@ def test_functions_are_printed_to_paste_elsewhere(tmp_path: Path, capsys: pytest
     lines = ["ranks,kernel,time"]
     lines += [f"{p},{name},{3e-3 / p + 1e-4}" for p in (1, 2, 4, 8, 16) for name in ("so%lve", "so_lve")]
     (tmp_path / "t.csv").write_text("\n".join(lines) + "\n")
-    given = ["--parameter", "ranks", "--kernel", "kernel", "--metric", "time=time", "--quiet"]
+    options = ["--parameter", "ranks", "--kernel", "kernel", "--metric", "time=time", "--quiet"]
     assert main(["import", "csv", str(tmp_path / "t.csv"), *options, "-o", str(tmp_path / "e")]) == 0
     capsys.readouterr()
     assert main(["fit", str(tmp_path / "e"), "-o", str(tmp_path / "m.json"), "--formulas", "python"]) == 0
