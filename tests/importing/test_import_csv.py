@@ -211,12 +211,12 @@ def test_sizes_as_text_are_to_become_numbers(
 ) -> None:
     rows = "".join(f"{p},{grid},{(at + 1) * 9.1 / p}\n" for p in (1, 2, 4) for at, grid in enumerate(grids))
     path = written(tmp_path, "p,grid,t\n" + rows)
-    given = ["--parameter", "ranks=p", "--metric", "time=t"]
-    assert imported(tmp_path, path, *given) == 1
+    options = ["--parameter", "ranks=p", "--metric", "time=t"]
+    assert imported(tmp_path, path, *options) == 1
     shown = capsys.readouterr().err
     assert remedy in shown
     assert ("--kernel grid" in shown) == (grids[0] == "small")
-    assert imported(tmp_path, path, *given, "--parameter", "size=grid") == 1
+    assert imported(tmp_path, path, *options, "--parameter", "size=grid") == 1
     assert ("write a number in place of sides" in capsys.readouterr().err) == (grids[0] != "small")
 
 

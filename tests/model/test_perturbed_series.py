@@ -1,7 +1,7 @@
 """Whatever is measured together, a model reads back the same, and answers with numbers in order or not at all.
 
 Each group holds a series of every kind that real tables have: some begin, end, are zero in between, lack values, are
-constant, have one value or none. What one of them is must not change what is said of the others.
+constant, have one value or none. What one of them is must not change what is predicted of the others.
 """
 
 from __future__ import annotations
@@ -74,12 +74,12 @@ def test_a_group_of_perturbed_series(seed: int) -> None:
     series = group(seed)
     at = asked(series.points)
     fitted = fit_varied(series)
-    said = fitted.predict(at)
-    same(Fitted.from_dict(json.loads(json.dumps(fitted.to_dict()))).predict(at), said, 1e-9)
-    answered = said.status == OK
-    for end in (said.lower, said.value, said.upper):
+    predicted = fitted.predict(at)
+    same(Fitted.from_dict(json.loads(json.dumps(fitted.to_dict()))).predict(at), predicted, 1e-9)
+    answered = predicted.status == OK
+    for end in (predicted.lower, predicted.value, predicted.upper):
         assert np.isfinite(end[answered]).all()
         assert not (end < 0).any()
-    assert not ((said.lower > said.value) | (said.value > said.upper)).any()
+    assert not ((predicted.lower > predicted.value) | (predicted.value > predicted.upper)).any()
     order = np.random.default_rng(seed).permutation(len(series))
-    same(fit_varied(series.select(order)).predict(at), rows_of(said, order), 1e-6)
+    same(fit_varied(series.select(order)).predict(at), rows_of(predicted, order), 1e-6)
