@@ -167,12 +167,12 @@ SPLIT = ("load_balance", "computation_scaling", "instruction_scaling", "ipc_scal
 EXTRAPOLATED = "time, instructions and imbalance are extrapolated one by one there"
 
 
-def _unseen(found: Diagnosis) -> Mask:
+def _unseen(diagnosis: Diagnosis) -> Mask:
     """Rank counts of the line beyond the runs at which kernels have noticeably more instructions a second than each had
     at any rank count of the runs: other shares of kernels are no reason for doubt."""
-    line, ranks = found.line, found.line.ranks
+    line, ranks = diagnosis.line, diagnosis.line.ranks
     rows = line.separate & np.isfinite(line.instructions).all(axis=1) & (line.mean > 0).all(axis=1)
-    beyond = ranks > found.model.training[:, found.model.parameters.index("ranks")].max()
+    beyond = ranks > diagnosis.model.training[:, diagnosis.model.parameters.index("ranks")].max()
     work, seconds = (line.instructions * line.having)[rows], line.mean[rows]
     fastest = np.max(work / seconds, axis=1, initial=0.0, where=~beyond)
     least = ratio(work, fastest[:, None], 0.0).sum(axis=0)

@@ -184,12 +184,12 @@ def observed(model: Model) -> Mapping[str, Any]:
 
 
 def _shared(
-    equation: Application, kernels: tuple[str, ...], taken: Mapping[str, Mapping[str, Array]], computing: Array
+    equation: Application, kernels: tuple[str, ...], parts: Mapping[str, Mapping[str, Array]], computing: Array
 ) -> Array:
     """Seconds of `computing` (K, k) that bytes take on L2, L3 or memory in the kernels that a law of its shared
     bandwidth predicts, (3, K, k)."""
     shares = np.zeros((3, *computing.shape))
-    occupied = taken.get(OCCUPIED, {})
+    occupied = parts.get(OCCUPIED, {})
     none = np.zeros(computing.shape[1])
     part = np.nan_to_num(np.stack([occupied.get(kernel, none) for kernel in kernels]))
     cached = equation.by_cache(kernels)

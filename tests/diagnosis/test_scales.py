@@ -444,7 +444,7 @@ def test_what_one_rank_has_nothing_of_does_not_grow_from_there(tmp_path: Path) -
         for repetition, (one, other) in enumerate(scatter):
             table = pd.DataFrame({"kernel": ["work", "halo"], "rank": [0, 0], "time": [64 / ranks * one, halo * other]})
             made.add(Run({"ranks": ranks}, repetition), table)
-    said = fit(made).diagnose(ranks=128)
-    rows = said.scaling().set_index("kernel")
+    diagnosis = fit(made).diagnose(ranks=128)
+    rows = diagnosis.scaling().set_index("kernel")
     assert rows.loc["halo", "verdict"] != "grows"
-    assert "growth" not in set(said.advice()["kind"])
+    assert "growth" not in set(diagnosis.advice()["kind"])

@@ -214,6 +214,6 @@ def test_a_run_whose_table_has_no_row_says_nothing_of_energy(tmp_path: Path) -> 
         rows = {"kernel": [WHOLE], "rank": [0], "time": [8.0 / ranks], "energy_package": [800.0]}
         table = pd.DataFrame(rows)
         experiment.add(Run({"ranks": ranks}), table[: 0 if ranks == 2 else 1])
-    found = metered(experiment, "package", None)
-    assert found is not None
-    assert len(found.joules) == 2
+    rows_of_runs = metered(experiment, "package", None)
+    assert rows_of_runs is not None
+    assert len(rows_of_runs.joules) == 2

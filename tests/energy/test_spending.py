@@ -219,9 +219,9 @@ def test_energy_without_an_uncertainty_is_no_answer(model: Model, monkeypatch: p
     nothing = np.array([np.nan])
     known = predicted.Parts(np.array([1.33e6]), np.array([120.0]), nothing, nothing, np.ones(1))
     monkeypatch.setattr(predicted, "parts", lambda *_: {"package": known})
-    for said in predicted.forecasts(model, np.array([[64.0]]), ["energy_package", "power_package"]).values():
-        assert said.status[0, 0] == NO_DATA
-        assert np.isnan([said.value, said.lower, said.upper]).all()
+    for answer in predicted.forecasts(model, np.array([[64.0]]), ["energy_package", "power_package"]).values():
+        assert answer.status[0, 0] == NO_DATA
+        assert np.isnan([answer.value, answer.lower, answer.upper]).all()
 
 
 def test_the_laws_of_power_are_of_the_machine_of_the_runs(
