@@ -91,9 +91,9 @@ def _sentence(run: Run, name: str, rows: pd.DataFrame, share: float) -> str:
     more = int((sums > 0).sum()) - len(named)
     where = ", ".join(f"{parameter} = {in_full(value)}" for parameter, value in run.configuration.items())
     much = f"{share:.0%} of what they hold" if share < 2 else f"{share:,.0f} times what they hold"
-    beside = f", {much}" if share < float("inf") else ", and hold none"
+    compared = f", {much}" if share < float("inf") else ", and hold none"
     amount = f"{metric(name).format(total)}{'' if metric(name).unit else f' {name}'}"
     return (
-        f"kernels lack {amount} at {where or 'the one configuration'}{beside}: "
+        f"kernels lack {amount} at {where or 'the one configuration'}{compared}: "
         f"in {', '.join(named)}{f' and {more} more' if more > 0 else ''}, as start-up or without a known caller"
     )

@@ -77,7 +77,7 @@ class Model(Learned):
         return list(OFFERED)
 
     def _repr_html_(self) -> str:
-        return html(self, self.printed)
+        return html(self, self.formula)
 
     @cached_property
     def printed(self) -> Mapping[int, PrintedTime]:
@@ -86,7 +86,7 @@ class Model(Learned):
 
     def formula(self, row: int) -> str:
         """The function of a series as people read it: of a time that which is nearest to what is predicted."""
-        return self.printed[row][0] if row in self.printed else self.functions.formula(row)
+        return self.printed.get(row, ("",))[0] or self.functions.formula(row)
 
     def table(self) -> pd.DataFrame:
         """The functions, one row each; see :func:`ranksight.model.function_table.function_table`.
@@ -95,7 +95,7 @@ class Model(Learned):
              kernel metric         formula
         0  exchange   time  1e-07 * size^2
         """
-        return function_table(self, self.printed)
+        return function_table(self, self.formula)
 
     def plot(
         self,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,7 +15,6 @@ from ranksight.model.uncertainty.forecast import OK, REASONS
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ranksight.model.fitting.printed import PrintedTime
     from ranksight.model.predicting import Learned
 
 LOOSE = 0.25
@@ -25,7 +24,7 @@ NOT_ASKED = {"factor": float("nan"), "bound": float("nan"), "parameter": "a para
 """What reasons name that arise only where a function is asked."""
 
 
-def function_table(model: Learned, printed: Mapping[int, PrintedTime]) -> pd.DataFrame:
+def function_table(model: Learned, formula: Callable[[int], str]) -> pd.DataFrame:
     """The functions of a model, one row each.
 
     One row a function: ``kernel``, ``metric``, ``formula`` (what is known of it, as people read it), ``share`` (of the
@@ -46,7 +45,7 @@ def function_table(model: Learned, printed: Mapping[int, PrintedTime]) -> pd.Dat
         {
             "kernel": fitted.kernels,
             "metric": fitted.metrics,
-            "formula": [printed[i][0] if i in printed else model.functions.formula(i) for i in range(len(fitted))],
+            "formula": [formula(i) for i in range(len(fitted))],
             "share": model.shares,
             "error": fitted.press,
             "r2": fitted.adjusted_r2,
@@ -59,9 +58,9 @@ def function_table(model: Learned, printed: Mapping[int, PrintedTime]) -> pd.Dat
     )
 
 
-def html(model: Learned, printed: Mapping[int, PrintedTime], most: int = 20) -> str:
+def html(model: Learned, formula: Callable[[int], str], most: int = 20) -> str:
     """The functions for notebooks: those of the time first, the largest shares first."""
-    every = function_table(model, printed)
+    every = function_table(model, formula)
     order = np.lexsort((-every["share"].to_numpy(), every["metric"] != "time"))
     rows = [
         [

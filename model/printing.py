@@ -39,28 +39,28 @@ def by_laws(model: Learned) -> Mapping[int, PrintedTime]:
     least, most = model.training[:, axis].min(), model.training[:, axis].max()
     farther = _along(model, axis, most * np.geomspace(1.0, BEYOND, STEPS))
     predicted = _answers(model, farther, rows)
-    shown = values(fitted.terms, farther)
-    differences = {}
-    for row, answer in zip(rows.tolist(), predicted, strict=True):
-        used = fitted.members[row, 0][fitted.members[row, 0] >= 0]
-        function = fitted.coefficient[row, 0][: len(used), None] * shown[used]
-        difference = np.abs(log_ratio(function.sum(axis=0), answer))
-        if np.isfinite(difference).any():
-            differences[row] = float(np.expm1(np.nanmax(np.where(np.isfinite(difference), difference, np.nan))))
-    texts = {row: (model.functions.formula(row), difference, ()) for row, difference in differences.items()}
-    changing = {row for part in fitted.below for row in part.rows.tolist()}
-    far = np.array([row for row in differences if differences[row] > CLOSE and row not in changing], dtype=np.intp)
-    if len(varied) > 1 or not len(far):
-        return texts
+    members = fitted.members[rows, 0]
+    terms = fitted.coefficient[rows, 0][..., None] * values(fitted.terms, farther)[np.maximum(members, 0)]
+    functions = np.where((members >= 0)[..., None], terms, 0.0).sum(axis=1)
+    logs = np.abs(log_ratio(functions, predicted))
+    known = np.isfinite(logs)
+    difference = np.expm1(np.where(known, logs, -np.inf).max(axis=1))
+    some = known.any(axis=1)
+    of_runs: dict[int, PrintedTime] = {
+        row: ("", each, ()) for row, each in zip(rows[some].tolist(), difference[some].tolist(), strict=True)
+    }
+    changing = np.isin(rows, [row for part in fitted.below for row in part.rows.tolist()])
+    far = some & (difference > CLOSE) & ~changing
+    if len(varied) > 1 or not far.any():
+        return of_runs
     measured = model.training[:, axis]
     points = _along(model, axis, np.concatenate([measured, np.geomspace(least, BEYOND * most, POINTS[0])]))
-    return texts | _nearest(model, points, axis, far, texts)
+    return of_runs | _nearest(model, points, axis, rows[far], difference[far])
 
 
-def _nearest(
-    model: Learned, points: Array, axis: int, rows: Index, texts: Mapping[int, PrintedTime]
-) -> dict[int, PrintedTime]:
-    """The sums nearest to what is predicted at `points` (k, m) of `rows`, where they are nearer than `texts`."""
+def _nearest(model: Learned, points: Array, axis: int, rows: Index, difference: Array) -> dict[int, PrintedTime]:
+    """The sums nearest to what is predicted at `points` (k, m) of `rows`, where their difference is less than that of
+    the functions of the runs (s,)."""
     predicted, x = _answers(model, points, rows), points[:, axis, None]
     known = np.isfinite(predicted).all(axis=1)
     if not known.any():
@@ -68,11 +68,11 @@ def _nearest(
     measured = np.unique(model.training[:, axis])[:, None]
     sums = nearest_sums(x, np.log(predicted[known]), measured)
     nearer: dict[int, PrintedTime] = {}
-    for at, row in enumerate(rows[known].tolist()):
+    for at, (row, least) in enumerate(zip(rows[known].tolist(), difference[known].tolist(), strict=True)):
         used = sums.members[at] >= 0
         terms = np.zeros((int(used.sum()), points.shape[1], 3))
         terms[:, axis] = sums.terms[sums.members[at][used], 0]
-        if sums.difference[at] < texts[row][1]:
+        if sums.difference[at] < least:
             coefficients = sums.coefficients[at][used].tolist()
             text = written(zip(coefficients, terms, strict=True), model.parameters)
             names = [write_term(term, model.parameters) or "1" for term in terms]
@@ -96,7 +96,8 @@ def _answers(model: Learned, points: Array, rows: Index) -> Array:
         program = model.whole_time(predicted, broken)
     except RanksightError:  # a network has no place for as many
         return np.full((len(rows), len(points)), np.nan)
-    answers = [(program, 0) if model.fitted.kernels[row] == WHOLE else (predicted, row) for row in rows.tolist()]
-    return np.array(
-        [np.where((each.status[at] == OK) & (each.value[at] > 0), each.value[at], np.nan) for each, at in answers]
+    of_kernels, of_program = (
+        np.where((each.status == OK) & (each.value > 0), each.value, np.nan) for each in (predicted, program)
     )
+    whole = np.array([model.fitted.kernels[row] == WHOLE for row in rows.tolist()], dtype=bool)
+    return np.where(whole[:, None], of_program, of_kernels[rows])

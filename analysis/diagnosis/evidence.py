@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -15,9 +13,6 @@ from ranksight.core.mpi import handles_files
 from ranksight.core.records import dataclass
 from ranksight.model.application.breakdown import Breakdown
 from ranksight.model.series.computation import cores
-
-if TYPE_CHECKING:
-    pass
 
 FARTHEST = 100.0
 """Ratio of the ends of an interval up to which it can still be compared with another."""

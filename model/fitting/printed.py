@@ -48,8 +48,8 @@ def pairs(kernels: tuple[str, ...], metrics: tuple[str, ...]) -> list[tuple[int,
 
 
 PrintedTime = tuple[str, float, Sequence[tuple[str, float]]]
-"""The formula of a time, its largest relative difference from what is predicted, and its terms with coefficients; none
-where it is the function of the runs."""
+"""The formula of a time, its largest relative difference from what is predicted, and its terms with coefficients; empty
+and none where it is the function of the runs."""
 
 
 def written(terms: Iterable[tuple[float, Array]], parameters: Sequence[str]) -> str:

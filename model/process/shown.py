@@ -63,8 +63,8 @@ def _listed(terms: Array, members: Index, points: Array, medians: Array, measure
     place = np.empty(len(terms), dtype=np.intp)
     place[order] = np.arange(len(terms))
     batches = np.array_split(np.arange(len(medians)), max(1, -(-len(medians) // BATCH)))
-    alike = len(members) == 1
-    nearest = [_nearest(medians[batch], at, members if alike else members[batch], place) for batch in batches]
+    common = len(members) == 1
+    nearest = [_nearest(medians[batch], at, members if common else members[batch], place) for batch in batches]
     return Shown(terms, *(np.concatenate(each) for each in zip(*nearest, strict=True))), order
 
 

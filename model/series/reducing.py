@@ -15,7 +15,7 @@ from ranksight.core.metrics import Reduction, metric
 from ranksight.core.mpi import communicates
 from ranksight.core.records import dataclass
 from ranksight.model.series.computation import THREADS
-from ranksight.model.series.reduction import SENT, added, by_thread, median, reduced, reduction_of, traced
+from ranksight.model.series.reduction import SENT, median, of_teams, reduced, reduction_of, traced
 from ranksight.model.series.sampling import with_sampling
 
 IN_MPI = "mpi_time"
@@ -305,10 +305,9 @@ def per_core(experiment: Experiment, series: Series, how: Mapping[str, Reduction
     divided: dict[str, Mask] = {name: np.zeros(len(series.points), dtype=bool) for name in how}
     for run in experiment.runs:
         place = places.get(run.point(series.parameters))
-        if run.state == "complete" and place is not None and not by_thread(experiment, run):
-            for name in experiment.columns(run, "counters"):
-                if name in divided and added(name, run) and how[name] != "sum":
-                    divided[name][place] = True
+        if run.state == "complete" and place is not None:
+            for name in of_teams(experiment, run) & divided.keys():
+                divided[name][place] |= how[name] != "sum"
     nothing = np.zeros(len(series.points), dtype=bool)
     over = np.stack([divided.get(name, nothing) for name in series.metrics])
     scale = np.where(over, 1 / np.maximum(series.points[:, column], 1.0), 1.0)[..., None]

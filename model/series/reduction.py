@@ -256,10 +256,16 @@ def added(name: str, run: Run) -> bool:
     return name in CYCLES or (described.kind == "requirement" and described.additive and name not in NOT_ADDED)
 
 
+def of_teams(experiment: Experiment, run: Run) -> frozenset[str]:
+    """The metrics of a run's counters that were added up over the threads of a rank."""
+    if by_thread(experiment, run):
+        return frozenset()
+    return frozenset(name for name in experiment.columns(run, "counters") if added(name, run))
+
+
 def of_core(experiment: Experiment, run: Run, name: str) -> float:
     """What makes a rank's value of a metric one of a core: one over the threads that it was added up over."""
-    threads = float(run.configuration.get(THREADS, 1))
-    return 1 / threads if threads > 1 and added(name, run) and not by_thread(experiment, run) else 1.0
+    return 1 / float(run.configuration[THREADS]) if name in of_teams(experiment, run) else 1.0
 
 
 def by_thread(experiment: Experiment, run: Run) -> bool:

@@ -132,7 +132,7 @@ class RankLaws(Structure):
         reason = np.where(by_neighbours[:, None] & ~between, others.reason, own_forecast.reason)
         return replace(own_forecast, value=value, lower=lower, upper=upper, status=status, reason=reason).judged()
 
-    def beside(self, fitted: Fitted, exact: Collection[Key], measured: Array) -> RankLaws:
+    def with_rivals(self, fitted: Fitted, exact: Collection[Key], measured: Array) -> RankLaws:
         """The same where functions that meet all counts of series, those in `exact`, are rivals: which differ from the
         sums on more ranks, at the other parameters as `measured` (n, m).
 

@@ -153,7 +153,7 @@ def _structured(
     later = {keys[row] for part in fitted.below for row in part.rows[part.between[:, 0] > 1].tolist()}
     laws = fit_rank_laws(series, sent, law.halos if law else None, shown, later, **each)
     rivals = {key for key in functional if not shown.placed(key[0])}
-    laws = laws.beside(fitted, rivals, series.points)
+    laws = laws.with_rivals(fitted, rivals, series.points)
     minor = tuple(key for key in find_minor(series) if key not in lawful)
     met = law.exact | set(laws.keys)
     # Where all ranks send as much as each other partners are drawn, and no data decide how much is sent.

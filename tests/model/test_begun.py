@@ -190,7 +190,7 @@ def test_what_begins_on_several_ranks_may_follow_a_side_or_a_node():
 
 
 def test_counts_that_end_are_the_same_beside_counts_that_begin():
-    """Misses that are none on eight ranks, as the data fit into the caches, beside bytes that begin on two."""
+    """Misses that are none on eight ranks, as the data fit into the caches, next to bytes that begin on two."""
     ranks = np.array([1.0, 2, 4, 8, 16])
     rows = np.array([(ranks > 1) * 48e3 / ranks ** (2 / 3), [9e5, 4e5, 1e5, 0, 0]])
     kinds = (("halo", "solve"), ("bytes_sent", "loads_mem"))
