@@ -37,15 +37,30 @@ static void prologue(IRSB *out, Function *function, Addr address, const VexGuest
     addStmtToIRSB(out, IRStmt_Dirty(dirty));
 }
 
-/* Keep that code of an object was executed. */
-static void executed(const HChar *object, Addr start, UInt bytes) {
-    DebugInfo *info = VG_(find_DebugInfo)(VG_(current_DiEpoch)(), start);
-    if (sums == 1 || info == NULL) return;
-    if (block_count == block_room) {
-        block_room = 2 * block_room + 1024;
-        blocks = VG_(realloc)("blocks", blocks, block_room * sizeof(Block));
+/* The object that code is of: tables of jumps to libraries are outside of what is known as its text. */
+static const DebugInfo *object_at(Addr address) {
+    const DebugInfo *info = VG_(find_DebugInfo)(VG_(current_DiEpoch)(), address);
+    const NSegment *segment = info ? NULL : VG_(am_find_nsegment)(address);
+    const HChar *file = segment && segment->kind == SkFileC ? VG_(am_get_filename)(segment) : NULL;
+    if (file == NULL) return info;
+    while ((info = VG_(next_DebugInfo)(info)) && VG_(strcmp)(VG_(DebugInfo_get_filename)(info), file));
+    return info;
+}
+
+/* Keep that code was executed: a block goes on behind jumps, in other places than where it begins. */
+static void executed(const VexGuestExtents *extents) {
+    for (Int k = 0; sums > 1 && k < extents->n_used; k++) {
+        const DebugInfo *info = object_at(extents->base[k]);
+        const HChar *object = info ? VG_(DebugInfo_get_filename)(info) : NULL;
+        const HChar *before = block_count ? blocks[block_count - 1].object : "";
+        if (object == NULL) continue;
+        if (block_count == block_room) {
+            block_room = 2 * block_room + 1024;
+            blocks = VG_(realloc)("blocks", blocks, block_room * sizeof(Block));
+        }
+        if (VG_(strcmp)(object, before)) before = VG_(strdup)("object", object);
+        blocks[block_count++] = (Block){extents->base[k] - VG_(DebugInfo_get_text_bias)(info), extents->len[k], before};
     }
-    blocks[block_count++] = (Block){start - VG_(DebugInfo_get_text_bias)(info), bytes, object};
 }
 
 /* The block with its instructions counted, and nothing else. */
@@ -73,11 +88,8 @@ static IRSB *instrument(VgCallbackClosure *closure, IRSB *in, const VexGuestLayo
     if (only) return counted(in);
     out = deepCopyIRSBExceptStmts(in);
     while (k < in->stmts_used && in->stmts[k]->tag != Ist_IMark) addStmtToIRSB(out, in->stmts[k++]);
-    if (VG_(DebugInfo_sect_kind)(&name, start) != Vg_SectPLT) {
-        Function *function = function_at(start);
-        prologue(out, function, start, layout);
-        executed(function->object, start, extents->len[0]);
-    }
+    executed(extents);
+    if (VG_(DebugInfo_sect_kind)(&name, start) != Vg_SectPLT) prologue(out, function_at(start), start, layout);
     for (; k < in->stmts_used; k++) {
         IRStmt *st = in->stmts[k];
         switch (st->tag) {

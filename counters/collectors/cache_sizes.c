@@ -18,6 +18,7 @@
  * The prologue of every block is one comparison; the rest is done where the function changes.
  */
 #include "pub_tool_basics.h"
+#include "pub_tool_aspacemgr.h"
 #include "pub_tool_clientstate.h"
 #include "pub_tool_clreq.h"
 #include "pub_tool_debuginfo.h"

@@ -1,5 +1,6 @@
 """Code that the simulated part of a run does not reach, though calls and times look the same."""
 
+import shutil
 import subprocess
 
 import numpy as np
@@ -10,7 +11,7 @@ from ranksight.campaign.launching import Template
 from ranksight.counters import signature
 from ranksight.counters.collectors import sampling
 from ranksight.counters.collectors._counting import build
-from ranksight.counters.collectors.unseen import unseen
+from ranksight.counters.collectors.unseen import _ranges, unseen
 
 
 def write(folder, samples, executed, rank=0):
@@ -129,3 +130,34 @@ def test_kernels_between_the_same_calls_are_counted_however_seldom_or_late(tmp_p
     assert visits["seldom"] == pytest.approx((steps - late) // every, rel=0.25)
     if late:
         assert any("first run later" in note for note in reading.notes)
+
+
+CALLER = """
+#include <math.h>
+#include <mpi.h>
+__attribute__((noinline)) double law(double x, long n) { for (long i = 0; i < n; i++) x += exp(-1e-3 * i); return x; }
+int main(int count, char **words) {
+    MPI_Init(&count, &words);
+    double x = 0, all = 0;
+    for (int t = 0; t < 100; t++) x = law(x, 1000), MPI_Allreduce(&x, &all, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    MPI_Finalize();
+    return all < 0;
+}
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.mpi
+@pytest.mark.valgrind
+@pytest.mark.parametrize("table", [(), ("-fcf-protection=full", "-Wl,-z,ibtplt")])
+def test_jumps_to_libraries_are_code_that_is_run(tmp_path, table):
+    """Three samples in them were a seventh of a short run that the simulated part seemed not to reach."""
+    if build(tmp_path) is None or shutil.which("objdump") is None:
+        pytest.skip("no compiler")
+    (tmp_path / "p.c").write_text(CALLER)
+    subprocess.run(["mpicc", "-O2", "-g", *table, "-o", tmp_path / "p", tmp_path / "p.c", "-lm"], check=True)
+    measured(Template(("mpirun", "-n", "{ranks}", str(tmp_path / "p"))).fill({"ranks": 1}), tmp_path / "part", 3)
+    starts, ends = _ranges(next((tmp_path / "part").glob("sizes.0.*.code")))["p"]
+    listing = subprocess.run(["objdump", "-d", tmp_path / "p"], check=True, capture_output=True, text=True).stdout
+    jump = next(int(line.split()[0], 16) for line in listing.splitlines() if line.endswith("<exp@plt>:"))
+    assert ((starts <= jump) & (jump < ends)).any()
