@@ -30,8 +30,20 @@ def placed(model: Model, args: argparse.Namespace) -> Model:
         from ranksight.comm.topology.described import load
 
         topology = load(args.topology)
+    args.asked.update(varied(model, args))
     here = args.placement, args.ranks_per_node, args.distribution
     return on_machine(model, args).with_algorithms(algorithms).placed(*here, topology)
+
+
+def varied(model: Model, args: argparse.Namespace) -> dict[str, list[float]]:
+    """What ``--ranks-per-node`` gives to a parameter of that name, which the runs varied: it is no option then."""
+    named = next((name for name in model.parameters if name.replace("-", "_") == "ranks_per_node"), None)
+    if named is None or args.ranks_per_node is None:
+        return {}
+    if named in args.asked:
+        raise UsageError(f"--ranks-per-node and --{named} are one parameter", "give one of them")
+    given, args.ranks_per_node = float(args.ranks_per_node), None
+    return {named: [given]}
 
 
 def where(args: argparse.Namespace) -> tuple[str, ...]:

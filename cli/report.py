@@ -12,7 +12,7 @@ from ranksight.cli import _separated
 from ranksight.cli._document import print_document
 from ranksight.cli._lines import shell_line
 from ranksight.cli._parser import Parser
-from ranksight.cli._placing import on_machine, where
+from ranksight.cli._placing import on_machine, varied, where
 from ranksight.cli._saying import warn
 from ranksight.core.errors import InputError, UsageError
 from ranksight.core.files import check_output, with_name
@@ -80,7 +80,9 @@ def context_of(args: argparse.Namespace) -> Context:
         raise UsageError("--expectations needs an experiment to compare with", "give --experiment FOLDER")
     study = None if args.expectations is None else read_study(args.expectations)
     platform = load(args.platform) if args.platform is not None else None
-    model = on_machine(Model.load(args.model), args).placed(args.placement, args.ranks_per_node)
+    model = on_machine(Model.load(args.model), args)
+    args.target.update({name: value for name, (value,) in varied(model, args).items()})
+    model = model.placed(args.placement, args.ranks_per_node)
     if args.on is not None:
         if args.experiment:
             raise UsageError("--experiment is of the machine of the runs, and the report of another", "leave one out")

@@ -37,3 +37,21 @@ def test_names_of_options_and_columns_are_taken() -> None:
     model = rs.fit(rs.from_dict({"ranks": [1, 2, 4, 8], "time": [8.1, 4.1, 2.1, 1.1]}, time="time"))
     answer = model.predict(ranks=16).table()
     assert set(answer) - {"ranks"} <= TAKEN
+
+
+def test_ranks_on_a_node_may_be_a_parameter_and_its_option_gives_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    columns = {"nodes": [1, 2, 4] * 3, "ranks_per_node": [4] * 3 + [8] * 3 + [16] * 3}
+    times = [100 / nodes / ranks + 1 for nodes, ranks in zip(*columns.values(), strict=True)]
+    model, page = tmp_path / "m", str(tmp_path / "page.html")
+    rs.fit(rs.from_dict({**columns, "time": times}, list(columns), time="time")).save(model)
+    said = []
+    for option in ("--ranks-per-node", "--ranks_per_node"):
+        assert main(["predict", str(model), "--nodes", "8", option, "16", "--format", "csv"]) == 0
+        said.append(capsys.readouterr().out)
+    assert said[0] == said[1]
+    assert main(["report", str(model), "--nodes", "8", "--ranks-per-node", "16", "-o", page]) == 0
+    both = ["--ranks-per-node", "16", "--ranks_per_node", "8"]
+    assert main(["predict", str(model), "--nodes", "8", *both]) == 2
+    assert "one parameter" in capsys.readouterr().err
