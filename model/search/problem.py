@@ -54,7 +54,7 @@ def pose(basis: Basis, points: Array, location: Location, positive: Mask, kind: 
         count,
         positive,
         positive & (kind in ("time", "other", "state", "sampled")),
-        kind == "requirement",
+        kind in ("requirement", "state"),
         _levels(points, present & (y != 0) if kind == "requirement" else present),
         _rise(points, present, y),
     )

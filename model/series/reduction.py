@@ -10,7 +10,7 @@ for one sample), multiplied over series.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
@@ -244,6 +244,11 @@ def _times(run: Run, name: str, how: Reduction) -> float:
     meaning = run.meaning(name)
     single = how == "sum" and meaning.over in ("one", "mean", "max")
     return float(run.configuration.get("ranks", 1.0)) if single else 1.0
+
+
+def of_busiest(experiment: Experiment, names: Iterable[str]) -> list[str]:
+    """Metrics of `names` whose values are the largest rank's in every run, as their source says."""
+    return [name for name in names if all(run.meaning(name).over == "max" for run in experiment.runs)]
 
 
 def added(name: str, run: Run) -> bool:

@@ -27,6 +27,7 @@ from ranksight.model.series.beginnings import with_beginnings
 from ranksight.model.series.domains import NOT_DESCRIBED, Domains
 from ranksight.model.series.folding import Selection, select
 from ranksight.model.series.reducing import Series, series_from_experiment
+from ranksight.model.series.reduction import of_busiest
 from ranksight.model.series.sampling import means_of_samples
 from ranksight.model.structure.coordinates import Coordinates
 from ranksight.model.structure.rank_notes import indivisible, turnover
@@ -157,7 +158,7 @@ def measure(statement: Statement) -> Measured:
     series = sampled.series
     units = "" if statement.units else indivisible(seen)
     notes = tuple(filter(None, (units, overlap(series), sometimes(series), unworked(experiment))))
-    reduced = _reductions(series, how)
+    reduced = _reductions(seen, series, how)
     clashes = contradictions(series)
     return Measured(seen, sampled, reduced, selection, clock, energy, inclusive, changing, notes, clashes)
 
@@ -187,9 +188,13 @@ def _energy(experiment: Experiment, series: Series, statement: Statement) -> Ene
     return fit_energy(experiment, statement.platform, placement, ranks)
 
 
-def _reductions(series: Series, over_ranks: Reduction | Mapping[str, Reduction] | None) -> dict[str, Reduction]:
-    """How each metric was reduced over ranks."""
-    if over_ranks is None or isinstance(over_ranks, Mapping):
-        by_metric = over_ranks or {}
-        return {name: by_metric.get(name, metric(name).over_ranks) for name in dict.fromkeys(series.metrics)}
-    return dict.fromkeys(series.metrics, over_ranks)
+def _reductions(
+    experiment: Experiment, series: Series, over_ranks: Reduction | Mapping[str, Reduction] | None
+) -> dict[str, Reduction]:
+    """How each metric was reduced over ranks, here or where its values come from."""
+    names = dict.fromkeys(series.metrics)
+    if over_ranks is not None and not isinstance(over_ranks, Mapping):
+        return dict.fromkeys(names, over_ranks)
+    largest: dict[str, Reduction] = dict.fromkeys(of_busiest(experiment, names), "max")
+    usual = {name: metric(name).over_ranks for name in names}
+    return {**usual, **{name: how for name, how in (over_ranks or {}).items() if name in names}, **largest}

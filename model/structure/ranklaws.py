@@ -204,13 +204,14 @@ def fit_rank_laws(
     halos: Mapping[str, Collection[Halo]] | None = None,
     called: Called | None = None,
     begun: Collection[Key] = (),
+    busiest: Collection[Key] = (),
     **settings: Any,
 ) -> RankLaws:
     """Find the sums of laws that series, means over all ranks, follow; of none where too few ranks ran.
 
     `names` (collection of (kernel, metric)): series to look at. `halos`: kernels whose messages are known to go to each
     neighbour on grids, and of which halos these are. `called`: what traces show of their messages. `begun`: series with
-    functions that begin on several ranks. `**settings`: of :func:`ranksight.model.fitting.fit_series.fit_series`, for
+    functions that begin on several ranks. `busiest`: series of the largest rank's values. `**settings`: of :func:`ranksight.model.fitting.fit_series.fit_series`, for
     the coefficients.
     """
     if "ranks" not in series.parameters:
@@ -224,7 +225,9 @@ def fit_rank_laws(
         return NO_RANK_LAWS
     places, values = _by_ranks(series, rows, ranks)
     wanted = [keys[row] for row in rows]
-    cost, shown, proven = find_costs(values, ranks, np.array([name != "bytes_sent" for _, name in wanted]))
+    calls = np.array([name != "bytes_sent" for _, name in wanted])
+    once = np.array([key in busiest or key[1] == "peers" for key in wanted])
+    cost, shown, proven = find_costs(values, ranks, calls, once)
     traced = called or Called()
     cost, lawful = by_rules(cost, wanted, traced)
     cost, offered = on_same_sides(cost, wanted, traced, int(ranks.max()))

@@ -21,6 +21,7 @@ from ranksight.model.structure.sumkinds import (
     corners,
     cut_edges,
     grouped,
+    met_once,
     rare,
 )
 
@@ -53,12 +54,13 @@ REGULAR = 1e-9
 """Determinant, terms over their largest values, from which on the ranks distinguish the terms."""
 
 
-def find_costs(values: Array, ranks: Ints, calls: Mask) -> tuple[Array, Mask, Mask]:
+def find_costs(values: Array, ranks: Ints, calls: Mask, once: Mask) -> tuple[Array, Mask, Mask]:
     """Costs (s, h) of all sums, infinite where a series does not follow one, the ranks (s, g, h, n) kept for each, and
     whether it is proven (s, h).
 
     `values` (s, g, n): at g combinations of the other parameters and n numbers of ranks; NaN where nothing was
-    measured. `ranks` (n,). `calls` (s,): which series count messages.
+    measured. `ranks` (n,). `calls` (s,): which series count messages; `once` (s,): which count whom the busiest rank
+    meets, of whom none twice.
     """
     every = sums()
     cost = np.full((*values.shape[:2], len(every)), np.inf)
@@ -90,7 +92,8 @@ def find_costs(values: Array, ranks: Ints, calls: Mask) -> tuple[Array, Mask, Ma
     met = np.where(decided[..., None], cost, 0.0).sum(axis=1) / np.maximum(decided.sum(axis=1), 1)[:, None]
     met[~decided.any(axis=1)] = np.inf
     # Who sends to each of many ranks is rare, or once to who is met twice, and a tree is usual.
-    met += -priors.RARE_TERM * np.outer(calls, [any(rare()[list(one)]) for one in every])
+    rarely = np.array([[any(seldom[list(one)]) for one in every] for seldom in (rare(), rare() & ~met_once())])
+    met -= priors.RARE_TERM * calls[:, None] * rarely[once.astype(np.intp)]
     return met, shown, proven
 
 

@@ -18,7 +18,7 @@ from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.fitting.varied import fit_varied
 from ranksight.model.plaindata import rounded
 from ranksight.model.series.reducing import Series
-from ranksight.model.series.reduction import reduce
+from ranksight.model.series.reduction import of_busiest, reduce
 from ranksight.model.structure.along import explained, one_sided, sides_along
 from ranksight.model.structure.called import CALLS, Called
 from ranksight.model.structure.functions import Functions, find_minor
@@ -142,7 +142,8 @@ def _structured(
     functional = exact_keys(series, fitted)
     law = law.without(functional - law.exact)
     lawful, decided = set(law.keys), set() if law.open else law.exact
-    sent = {key for key in names - decided if key[1] in SENT or (key[1] in CALLS and key not in functional)}
+    often = {key for key in functional if key[1] != "peers"}
+    sent = {key for key in names - decided if key[1] in SENT or (key[1] in CALLS and key not in often)}
     together = frozenset(kernel for kernel, whole in called.items() if whole)
     traced, number, irregular, uneven = sent_to
     grids = grids_of(experiment)[0] if "ranks" in experiment.parameters else ()
@@ -151,7 +152,9 @@ def _structured(
     rules = explained(experiment) if "ranks" in experiment.parameters else {}
     shown = Called(together, traced, number, along, groups_of(sizes), lines_of(sizes), same, rules)
     later = {keys[row] for part in fitted.below for row in part.rows[part.between[:, 0] > 1].tolist()}
-    laws = fit_rank_laws(series, sent, law.halos if law else None, shown, later, **each)
+    largest = of_busiest(experiment, {name for _, name in sent})
+    busiest = {key for key in sent if key[1] in largest}
+    laws = fit_rank_laws(series, sent, law.halos if law else None, shown, later, busiest, **each)
     rivals = {key for key in functional if not shown.placed(key[0])}
     laws = laws.with_rivals(fitted, rivals, series.points)
     minor = tuple(key for key in find_minor(series) if key not in lawful)

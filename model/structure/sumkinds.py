@@ -69,8 +69,15 @@ def fewest_partners(ranks: int) -> Array:
 def rare() -> Mask:
     """Terms (t,) that grow with the ranks faster than a tree's steps do, and those of :data:`ONCE`, :data:`CYCLIC`."""
     first, last = term_values(np.array([64, 4096])).T
-    named = np.array([term.text in {*ONCE, CYCLIC} for term in RANK_TERMS.values()])
-    return np.asarray((last > FAST * first) | named)
+    named = np.array([term.text == CYCLIC for term in RANK_TERMS.values()])
+    return np.asarray((last > FAST * first) | named | met_once())
+
+
+@lru_cache(maxsize=1)
+def met_once() -> Mask:
+    """Terms (t,) of :data:`ONCE`: as many are whom a rank inside of a grid meets, and few send once to each of these
+    where a ring has them on both sides."""
+    return np.array([term.text in ONCE for term in RANK_TERMS.values()])
 
 
 @lru_cache(maxsize=1)
