@@ -20,7 +20,7 @@ from ranksight.core.metrics import metric as described
 from ranksight.core.names import call_path, cell, printable
 from ranksight.core.records import dataclass
 from ranksight.core.units import format_si, in_full, in_words
-from ranksight.model.series.beginnings import with_beginnings
+from ranksight.model.series.absences import with_absences
 from ranksight.model.series.reducing import Series, series_from_experiment
 from ranksight.reports.formula import latex
 from ranksight.reports.functions import CLOSE, far, functions
@@ -80,10 +80,10 @@ def extrap(what: Exported) -> str:
     """JSON Lines of Extra-P, one value a line; the whole program is the call path ``main``.
 
     Extra-P takes only functions that are measured at every configuration. A kernel that runs from some number of ranks
-    on has 0 of an additive metric below, as in a fit (:mod:`ranksight.model.series.beginnings`); functions that lack
+    on has 0 of an additive metric below, as in a fit (:mod:`ranksight.model.series.absences`); functions that lack
     more are left out. Raises InputError when no function is left.
     """
-    series = with_beginnings(what.series())
+    series = with_absences(what.series())
     values, kept = series.values, _complete(series)
     if not kept.any():
         raise InputError("no metric was measured at every configuration, as Extra-P needs it", "name some by --metric")
@@ -105,7 +105,7 @@ def extrap(what: Exported) -> str:
 
 def incomplete(what: Exported) -> list[str]:
     """Kernel and metric of what :func:`extrap` leaves out."""
-    series = with_beginnings(what.series())
+    series = with_absences(what.series())
     return [f"{series.metrics[row]} of {series.kernels[row]}" for row in np.flatnonzero(~_complete(series)).tolist()]
 
 

@@ -23,7 +23,7 @@ from ranksight.model.resource.clock import Clock, Timed
 from ranksight.model.resource.counters import LINE, contradictions, with_stalls
 from ranksight.model.resource.sampled_times import Sampled, settle, with_unsampled
 from ranksight.model.search.offer import Offer
-from ranksight.model.series.beginnings import with_beginnings
+from ranksight.model.series.absences import with_absences
 from ranksight.model.series.domains import NOT_DESCRIBED, Domains
 from ranksight.model.series.folding import Selection, select
 from ranksight.model.series.reducing import Series, series_from_experiment
@@ -166,7 +166,7 @@ def measure(statement: Statement) -> Measured:
 def _series(experiment: Experiment, statement: Statement, how: Reduction | Mapping[str, Reduction] | None) -> Sampled:
     """The series that functions are fitted to."""
     platform = statement.platform
-    series = with_beginnings(without_sums(series_from_experiment(experiment, statement.metrics, how)))
+    series = with_absences(without_sums(series_from_experiment(experiment, statement.metrics, how)))
     remedy = "ranks are whole numbers from 1: import it again, or name that parameter otherwise"
     whole_ranks(series.parameters, series.points, "a run had {} ranks", remedy)
     if iterations := statement.search.get("iterations"):

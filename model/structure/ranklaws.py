@@ -211,8 +211,8 @@ def fit_rank_laws(
 
     `names` (collection of (kernel, metric)): series to look at. `halos`: kernels whose messages are known to go to each
     neighbour on grids, and of which halos these are. `called`: what traces show of their messages. `begun`: series with
-    functions that begin on several ranks. `busiest`: series of the largest rank's values. `**settings`: of :func:`ranksight.model.fitting.fit_series.fit_series`, for
-    the coefficients.
+    functions that begin on several ranks. `busiest`: series of the largest rank's values. `**settings`: of
+    :func:`ranksight.model.fitting.fit_series.fit_series`, for the coefficients.
     """
     if "ranks" not in series.parameters:
         return NO_RANK_LAWS

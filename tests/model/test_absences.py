@@ -12,7 +12,7 @@ from ranksight.cli import main
 from ranksight.core.experiment import WHOLE, Experiment, Run
 from ranksight.model.fit import fit
 from ranksight.model.fitted_model import Model
-from ranksight.model.series.beginnings import with_beginnings
+from ranksight.model.series.absences import with_absences
 from ranksight.model.series.reducing import Series
 from ranksight.reports.formula import readable
 
@@ -38,18 +38,43 @@ def test_zero_below_the_ranks_that_a_kernel_runs_on() -> None:
         ("seen", "instructions"): [5.0, 5, 5, 5],
         (WHOLE, "time"): [NAN, 9, 9, 9],
     }
-    found = with_beginnings(made(rows)).values[:, :, 0]
+    found = with_absences(made(rows)).values[:, :, 0]
     np.testing.assert_array_equal(found[2], [0, 1, 1, 1])
     expected = np.array(list(rows.values()))
     expected[2, 0] = 0
     np.testing.assert_array_equal(found, expected)
 
 
+def test_zero_above_the_ranks_from_which_another_kernel_takes_its_place() -> None:
+    rows = {
+        ("solve", "time"): [8.0, 4, 2, 1],
+        ("flux", "time"): [64.0, 32, NAN, NAN],
+        ("flux v2", "time"): [NAN, NAN, 16, 8],
+        ("flux", "instructions"): [6.0, 3, NAN, NAN],
+        ("lost", "time"): [1.0, 1, 1, NAN],  # nothing begins where its row is missing
+    }
+    found = with_absences(made(rows)).values[:, :, 0]
+    np.testing.assert_array_equal(found[1:3], [[64, 32, 0, 0], [0, 0, 16, 8]])
+    np.testing.assert_array_equal(found[3:], [[6, 3, NAN, NAN], [1, 1, 1, NAN]])
+
+
+def test_a_kernel_under_another_name_is_in_the_sum_once(tmp_path: Path) -> None:
+    experiment = Experiment.create(tmp_path / "e", "made-up", ["ranks"])
+    for ranks in (4, 8, 16, 32, 64, 128):
+        name = "flux" if ranks <= 16 else "flux v2"
+        table = pd.DataFrame({"kernel": [name, "halo"], "rank": -1, "time": [300 / ranks, 0.4 / ranks**0.6]})
+        experiment.add(Run({"ranks": ranks}, collector="x"), table)
+    answers = fit(experiment).predict(ranks=[8, 64, 256], metrics="time").table()
+    whole = answers[answers["kernel"].isna()].set_index("ranks")["value"]
+    for ranks in (8, 64, 256):
+        assert whole[ranks] == pytest.approx(300 / ranks + 0.4 / ranks**0.6, rel=0.1)
+
+
 def test_no_zero_where_samples_missed_or_nothing_was_measured() -> None:
     rows = {("solve", "time"): [8.0, 4, 2, 1], ("halo", "time"): [NAN, 1, 1, 1]}
-    assert np.isnan(with_beginnings(made(rows, worth=0.01)).values[1, 0, 0])
+    assert np.isnan(with_absences(made(rows, worth=0.01)).values[1, 0, 0])
     assert np.isnan(
-        with_beginnings(made({(WHOLE, "time"): [8.0, 4, 2, 1], ("halo", "time"): rows["halo", "time"]})).values[1, 0, 0]
+        with_absences(made({(WHOLE, "time"): [8.0, 4, 2, 1], ("halo", "time"): rows["halo", "time"]})).values[1, 0, 0]
     )
 
 
