@@ -242,14 +242,16 @@ def _print(
 
     show(*blocks(model, checked))
     # A parameter that shows no growth is asked for at a value that was measured: times have none from two values.
-    varied = [len(np.unique(column)) > 2 for column in model.training.T]
-    ahead = model.training.max(axis=0)[None] * np.where(varied, 2.0, 1.0)
+    twice = np.where([len(np.unique(column)) > 2 for column in model.training.T], 2.0, 1.0)
+    least, most = model.training.min(axis=0), model.training.max(axis=0)
+    finer = most <= 1  # mesh widths and tolerances
+    ahead = np.where(finer, least / twice, most * twice)[None]
     if "ranks" in model.parameters:
         at = model.parameters.index("ranks")
         further = next_value(model.training[:, at], ahead[0, at])
         ahead[0, at] = further if np.isfinite(further) else ahead[0, at]
     ahead = model.along_ties(ahead)
-    if (ahead < np.minimum(model.training.min(axis=0), 1.0)).any():  # less than one thread to a rank
+    if (~finer & (ahead < np.minimum(least, 1.0))).any():  # less than one thread to a rank
         ahead = model.training[[model.training[:, 0].argmax()]]
     # 12 digits: a power that ties a parameter to others leaves the last ones off.
     asked = options({name: float(f"{value:.12g}") for name, value in zip(model.parameters, ahead[0], strict=True)})

@@ -51,7 +51,7 @@ def by_laws(model: Learned) -> Mapping[int, PrintedTime]:
     }
     changing = np.isin(rows, [row for part in fitted.below for row in part.rows.tolist()])
     far = some & (difference > CLOSE) & ~changing
-    if len(varied) > 1 or not far.any():
+    if len(varied) > 1 or not far.any() or least <= 0:
         return of_runs
     measured = model.training[:, axis]
     points = _along(model, axis, np.concatenate([measured, np.geomspace(least, BEYOND * most, POINTS[0])]))

@@ -35,7 +35,7 @@ from ranksight.model.fitting.printed import Below
 from ranksight.model.process.compare import SMOOTHING
 from ranksight.model.process.fit_process import evidence_of
 from ranksight.model.process.prevalence import Prevalence
-from ranksight.model.process.solve import Data, evidence, smoothed
+from ranksight.model.process.solve import Data, divisions, evidence, smoothed
 from ranksight.model.series.computation import RANKS
 from ranksight.model.series.domains import Domains
 from ranksight.model.series.noise import Location, behaviours
@@ -297,7 +297,8 @@ def changepoints(x: Array, data: Data, prevalence: Prevalence, messages: Mask, d
 
 def _evidence(x: Array, data: Data, prevalence: Prevalence, domains: Domains | None) -> Callable[[slice], Array]:
     """The logarithm of the evidence (s,) of some of the values, summed over means and covariances."""
-    prevalence, members, at = prevalence.over(x, domains)
+    along = divisions(x[:, None], x[:, None])[:, 0]
+    prevalence, members, at = prevalence.over(along, domains)
 
     def total(side: slice) -> Array:
         part = Data(data.u[side] - data.u[side][:1], data.logs[:, side], data.noise[:, side], data.logs[:, side])

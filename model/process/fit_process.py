@@ -15,7 +15,7 @@ from ranksight.model.process.posterior import Process
 from ranksight.model.process.prevalence import WILD, Prevalence, learned
 from ranksight.model.process.products import numbered
 from ranksight.model.process.several import compared_over_several
-from ranksight.model.process.solve import ABSENT, APART, Data, Solved, columns, efolds, refined, smoothed
+from ranksight.model.process.solve import ABSENT, APART, Data, Solved, columns, divisions, efolds, refined, smoothed
 from ranksight.model.series.domains import Domains
 from ranksight.model.series.reduction import Location
 
@@ -64,13 +64,13 @@ def fit_process(
     `prevalence`: a table in place of the one that is shipped. Series of one experiment do not update it: they are too
     similar to count as many.
     """
-    prevalence, data = prevalence or learned(), data_of(points, location)
+    prevalence, data, x = prevalence or learned(), data_of(points, location), divisions(points, points)
     batches = np.array_split(np.arange(len(rows)), max(1, -(-len(rows) // BATCH)))
     if points.shape[1] == 1:
-        table, members, at = prevalence.over(points[:, 0], domains)
+        table, members, at = prevalence.over(x[:, 0], domains)
         pieces = [part for batch in batches for part in _over_one(data, batch, at, members, table)]
     else:
-        pieces = [part for batch in batches for part in _over_several(points, data, batch, prevalence)]
+        pieces = [part for batch in batches for part in _over_several(x, data, batch, prevalence)]
     order = np.argsort(np.concatenate([batch for batch, _, _ in pieces]))
     data, parts = Data.joined([part for _, part, _ in pieces]).part(order), [result for _, _, result in pieces]
     width = max(part[4].shape[1] for part in parts)
@@ -91,8 +91,9 @@ def evidence_of(points: Array, location: Location) -> Array:
     """Logarithm of the evidence (s,) of what was measured of located series over several coordinates with values
     `points` (n, d), summed over means and covariances by their prevalence."""
     data, total = data_of(points, location), np.full(len(location.values), -np.inf)
+    x = divisions(points, points)
     for batch in np.array_split(np.arange(len(total)), max(1, -(-len(total) // BATCH))):
-        for some, *_, every in compared_over_several(points, data.part(batch), learned()):
+        for some, *_, every in compared_over_several(x, data.part(batch), learned()):
             total[batch[some]] = special.logsumexp(every.score, axis=1)
     return np.asarray(total + 0.5 * np.log(ABSENT) * data.absent.sum(axis=1))
 

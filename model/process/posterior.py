@@ -15,7 +15,7 @@ from ranksight.model.plaindata import Stored
 from ranksight.model.priors import BEND, UNSEEN
 from ranksight.model.process.covariance import PARTS, Turn, beyond, smooth, unseen, variance, within
 from ranksight.model.process.prevalence import coordinates
-from ranksight.model.process.solve import KINDS, Data, Solved, columns, efolds, refined
+from ranksight.model.process.solve import KINDS, Data, Solved, columns, divisions, efolds, refined
 from ranksight.model.search.terms import values
 from ranksight.model.series.domains import Domains
 from ranksight.model.series.reduction import median
@@ -189,13 +189,13 @@ class Process(Stored):
         data = Data(efolds(self.points, self.points), self.logs, noise, self.centre)
         flat, used = data.part(np.repeat(np.arange(count), many)), self.members.reshape(-1, width)
         flat = flat.odd(self.kind.reshape(-1), self.place.reshape(-1))
-        at = values(self.terms, coordinates(self.points, self.domains))[np.maximum(used, 0)]
+        at = values(self.terms, coordinates(divisions(self.points, self.points), self.domains))[np.maximum(used, 0)]
         share, unit = columns(np.where(used[..., None] < 0, 0.0, at), flat)
         return flat, share, unit, used
 
     def _targets(self, points: Array, used: Index, unit: Array) -> Array:
         """Columns (f, q, k) of hypotheses at `points` (k, d)."""
-        at = values(self.terms, coordinates(points, self.domains))[np.maximum(used, 0)]
+        at = values(self.terms, coordinates(divisions(points, self.points), self.domains))[np.maximum(used, 0)]
         with np.errstate(over="ignore"):
             return np.where(used[..., None] < 0, 0.0, at) * np.exp(-unit)[..., None]
 

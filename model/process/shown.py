@@ -14,6 +14,7 @@ from ranksight.core.arrays import Array, Index
 from ranksight.core.records import dataclass
 from ranksight.model.process.posterior import Process
 from ranksight.model.process.prevalence import along_one, offered_at
+from ranksight.model.process.solve import divisions
 from ranksight.model.search.terms import LEVELLING, LEVELS, ONE, beyond_doubling, growth, values
 
 BEYOND = 16.0
@@ -44,16 +45,32 @@ def shown(process: Process, points: Array, medians: Array) -> Shown:
     over one coordinate of all sums that it weighs and of single powers, over several of those that it found likely."""
     if len(process.axes) == 1:
         return nearest_sums(points, medians, process.points)
-    return _listed(process.terms, process.members, points, medians, process.points)[0]
+    runs, x = divisions(process.points, process.points), divisions(points, process.points)
+    terms = _in_measured(process.terms, process.points)
+    return _as_measured(_listed(terms, process.members, x, medians, runs)[0], process.points)
 
 
 def nearest_sums(points: Array, medians: Array, measured: Array) -> Shown:
     """The sums over one coordinate nearest to `medians` (p, k) of ln y at `points` (k, 1), of all that a process weighs
     and of single powers; `measured` (n, 1) as the values were."""
     terms, members = along_one()
-    every = members[offered_at(terms, members, measured)]
-    listed, order = _listed(terms, every[None], points, medians, measured)
-    return _with_powers(np.log(points[:, 0]), medians, _in_powers(listed, order))
+    runs, x = divisions(measured, measured), divisions(points, measured)
+    every = members[offered_at(terms, members, runs)]
+    listed, order = _listed(_in_measured(terms, measured), every[None], x, medians, runs)
+    return _as_measured(_with_powers(np.log(x[:, 0]), medians, _in_powers(listed, order)), measured)
+
+
+def _in_measured(terms: Array, measured: Array) -> Array:
+    """Terms (t, d, 3) with the powers alone of coordinates that are divisions of one: these are powers of the parameter
+    that was `measured` (n, d), too."""
+    divided = (measured.max(axis=0) <= 1)[:, None] & (np.arange(3) > 0) & (terms[..., 2] >= 0)[..., None]
+    return np.where(divided, 0.0, terms)
+
+
+def _as_measured(found: Shown, measured: Array) -> Shown:
+    """The same in powers of the parameters that were `measured` (n, d), where it is of divisions of one."""
+    power = np.where(measured.max(axis=0) <= 1, -1.0, 1.0)[:, None] * (np.arange(3) == 0) + (np.arange(3) > 0)
+    return replace(found, terms=found.terms * power + 0.0)
 
 
 def _listed(terms: Array, members: Index, points: Array, medians: Array, measured: Array) -> tuple[Shown, list[int]]:
@@ -70,10 +87,10 @@ def _listed(terms: Array, members: Index, points: Array, medians: Array, measure
 
 def points_shown(process: Process) -> Array:
     """Where functions are fitted (k, d): evenly apart in the logarithm of every coordinate, the farthest last."""
-    count = len(process.axes)
-    low, high = process.points.min(axis=0), BEYOND * process.points.max(axis=0)
+    count, runs = len(process.axes), divisions(process.points, process.points)
+    low, high = runs.min(axis=0), BEYOND * runs.max(axis=0)
     axes = [np.geomspace(a, b, POINTS[count - 1]) for a, b in zip(low, high, strict=True)]
-    return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, count)
+    return divisions(np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, count), process.points)
 
 
 def _in_powers(listed: Shown, order: list[int]) -> Shown:

@@ -44,9 +44,16 @@ SHIFT, SPREAD = np.array([0.0, 0.3, 0.0]), np.array([0.0, 0.2, 0.7])
 ROOT_TWO_PI = float(np.sqrt(2 * np.pi))
 
 
+def divisions(points: Array, runs: Array) -> Array:
+    """Coordinates (k, d) that terms are functions of, at `points` (k, d): how often a value goes into one, of those
+    that were at most one in all `runs` (n, d), such as a mesh width, a time step or a tolerance."""
+    return np.asarray(np.where(runs.max(axis=0) <= 1, 1 / points, points))
+
+
 def efolds(points: Array, runs: Array) -> Array:
-    """Coordinates (k, d) of `points` (k, d) in e-folds from the smallest values among `runs` (n, d)."""
-    return np.asarray(np.log(points / runs.min(axis=0)))
+    """Coordinates (k, d) of `points` (k, d) in e-folds from the smallest values among `runs` (n, d), both as
+    :func:`divisions`."""
+    return np.asarray(np.log(divisions(points, runs) / divisions(runs, runs).min(axis=0)))
 
 
 APART = 0.05
