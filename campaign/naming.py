@@ -28,6 +28,14 @@ _NUMBER = re.compile(_DECIMAL)
 _FRACTION = re.compile(r"[.,]").search
 
 
+_GROUP = re.compile(r"\((?:[^()]*[\\\[+*?{|]|[^)]*$)")
+
+
+def is_pattern(where: str) -> bool:
+    """Whether text is a regular expression with a group for a number, and no name such as ``size (MB)``."""
+    return _GROUP.search(where) is not None
+
+
 @dataclass(frozen=True, slots=True)
 class Naming:
     """What the user says about parameters and metrics."""
@@ -50,7 +58,7 @@ class Naming:
             if not period > 0:
                 raise InputError(f"a sample of {name} is worth {period:g}", "give a number above zero")
         for name, where in self.parameters.items():
-            if "(" in where:
+            if is_pattern(where):
                 try:
                     groups = re.compile(where).groups
                 except re.error as error:
@@ -70,7 +78,7 @@ class Naming:
         """
         found = dict(reading.configuration)
         for name, where in self.parameters.items():
-            if "(" in where:
+            if is_pattern(where):
                 # A folder that is one run ends as it does in the path of a file within: n(\d+)/ matches both.
                 texts = (path.as_posix() + "/" * path.is_dir(), *(reading.environment.get(key, "") for key in JOB))
                 hits = next(filter(None, (re.findall(where, text) for text in texts)), None)

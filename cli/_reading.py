@@ -147,7 +147,7 @@ def names_given(chosen: argparse.Namespace) -> Naming:
 
 def table_reader(chosen: argparse.Namespace) -> tuple[Naming, Read]:
     """What the user says of names, and the reading of a table by its columns; UsageError where they say nothing."""
-    from ranksight.campaign.naming import Naming, names_of
+    from ranksight.campaign.naming import Naming, is_pattern, names_of
     from ranksight.counters.readers._reshaping import Shape
     from ranksight.counters.readers.csv_table import Columns
 
@@ -162,7 +162,7 @@ def table_reader(chosen: argparse.Namespace) -> tuple[Naming, Read]:
                 f"ranksight import: --delimiter {chosen.delimiter!r} is not a character", "write tab for tabs"
             )
     columns = Columns(
-        parameters={name: source for name, source in given.items() if "(" not in source},
+        parameters={name: source for name, source in given.items() if not is_pattern(source)},
         metrics=names_of(chosen.metric),
         kernel=chosen.kernel,
         rank=chosen.rank,
@@ -178,7 +178,7 @@ def table_reader(chosen: argparse.Namespace) -> tuple[Naming, Read]:
     )
     if chosen.melt and chosen.pivot:
         raise UsageError("ranksight import: --melt and --pivot", "a table is wide or long: give one of them")
-    found = {name: source for name, source in given.items() if "(" in source}
+    found = {name: source for name, source in given.items() if is_pattern(source)}
     periods = _constants(chosen.period, "--period")
     naming = Naming(found, _constants(chosen.set), {}, periods, values=_stated(chosen.values))
     if chosen.rank is not None and chosen.values:
@@ -189,13 +189,15 @@ def table_reader(chosen: argparse.Namespace) -> tuple[Naming, Read]:
 
 def log_reader(chosen: argparse.Namespace) -> tuple[Naming, Read]:
     """What the user says of names, and the reading of a log by patterns; UsageError where none says the time."""
-    from ranksight.campaign.naming import Naming, names_of
+    from ranksight.campaign.naming import Naming, is_pattern, names_of
     from ranksight.counters.readers.log_pattern import TIME, Log, Pattern
 
     if not chosen.time:
         raise UsageError("ranksight import log: no --time", "say where the time stands: --time 'Elapsed: {time}'")
     given = names_of(chosen.parameter)
-    patterns = {name: Pattern(name, source) for name, source in given.items() if "{" in source and "(" not in source}
+    patterns = {
+        name: Pattern(name, source) for name, source in given.items() if "{" in source and not is_pattern(source)
+    }
     named = {name: source for name, source in given.items() if name not in patterns}
     naming = Naming(named, _constants(chosen.set), names_of(chosen.metric))
     return naming, partial(_read_log, Log(Pattern(TIME, chosen.time), patterns))

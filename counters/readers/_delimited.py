@@ -13,7 +13,7 @@ import zlib
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast, overload
@@ -28,6 +28,7 @@ from ranksight.core.arrays import Array
 from ranksight.core.errors import InputError
 from ranksight.core.files import regular_file
 from ranksight.core.records import dataclass
+from ranksight.core.units import some_of
 
 if TYPE_CHECKING:
     from _csv import Reader
@@ -277,7 +278,7 @@ def read_delimited(path: Path, wanted: Sequence[str], delimiter: str | None = No
             raise InputError(f"{path} has no column {name!r}", f"{'nearest' if near else 'its columns'}: {listed}")
     places = [names.index(name) for name in wanted]
     if (plain := _plain_table(path, scanned, found, skip, len(names), places)) is not None:
-        return Delimited(dict(zip(wanted, plain[1], strict=True)), plain[0], found, notes, tuple(names))
+        return _once(Delimited(dict(zip(wanted, plain[1], strict=True)), plain[0], found, notes, tuple(names)))
     columns: list[list[str]] = [[] for _ in wanted]
     same: list[dict[str, str]] = [{} for _ in wanted]
     lines = array("q")
@@ -296,7 +297,21 @@ def read_delimited(path: Path, wanted: Sequence[str], delimiter: str | None = No
                 column += texts
     if not lines:
         raise InputError(f"{path} has a header but no rows")
-    return Delimited(dict(zip(wanted, columns, strict=True)), lines, found, notes, tuple(names))
+    return _once(Delimited(dict(zip(wanted, columns, strict=True)), lines, found, notes, tuple(names)))
+
+
+def _once(table: Delimited) -> Delimited:
+    """The table without rows that hold the header again, as tables do that were put one behind the other."""
+    if not all(name in column for name, column in table.columns.items()):
+        return table
+    same = [[text == name for text in column] for name, column in table.columns.items()]
+    row = ~np.logical_and.reduce(same)
+    if row.all() or not row.any():
+        return table
+    columns = {name: list(itertools.compress(column, row)) for name, column in table.columns.items()}
+    lines = list(itertools.compress(table.lines, row))
+    again = some_of([line for line, kept in zip(table.lines, row, strict=True) if not kept], 5)
+    return replace(table, columns=columns, lines=lines, notes=(*table.notes, f"has its header again, in lines {again}"))
 
 
 def _plain_table(

@@ -31,6 +31,8 @@ SHOWN = 5
 """Rows that a message names; the others are counted."""
 FEW = 20
 """Largest number of distinct values of a column that may distinguish cases."""
+FEWER = 4
+"""Rows for each that has a word in place of a parameter, at least, where it is no measurement."""
 COUNTS = ("ranks", "threads", "cores", "nodes")
 """Parameters of which every run has one at least."""
 LARGE, MANY = 200_000, 1000
@@ -140,7 +142,8 @@ class _Table:
         values = np.full(len(texts), np.nan)
         parsed, wrong = parse_numbers(chosen, self.decimal)
         values[self.kept] = parsed
-        if role == "metric" and np.isfinite(parsed).any():
+        few = FEWER * len(wrong) <= len(parsed) if role == "parameter" else role == "metric"
+        if few and np.isfinite(parsed).any():
             wrong = self._without_marks(name, chosen, wrong)
         if wrong:
             line = self.lines[self.kept][wrong[0]]
@@ -152,7 +155,8 @@ class _Table:
         return values
 
     def _without_marks(self, name: str, texts: Sequence[str], wrong: list[int]) -> list[int]:
-        """The places of `wrong` that are no words: those mark a run that failed, which is left out."""
+        """The places of `wrong` that are no words: those mark a run that failed, or a row of averages or such, which
+        is left out."""
         words = [place for place in wrong if not any(map(str.isdigit, texts[place]))]
         numbers = [place for place in wrong if any(map(str.isdigit, texts[place]))]
         rows = np.zeros(len(self.lines), dtype=bool)
@@ -169,7 +173,7 @@ class _Table:
         for at, (name, source) in enumerate(columns.parameters.items()):
             values = self._numbers(source, "parameter")
             bad = ~np.isfinite(values) & self.kept
-            self._note(bad, f"no value of parameter {name}: left out")
+            self._note(bad & ~self.marked, f"no value of parameter {name}: left out")
             if name in COUNTS:
                 none = (values < 1) & self.kept
                 self._note(none, f"less than one {name.removesuffix('s')}: left out")

@@ -397,3 +397,24 @@ def test_a_value_of_all_ranks_is_of_no_rank(tmp_path: Path, capsys: pytest.Captu
     refused = capsys.readouterr().err
     assert "'(whole program)' has 1e+302 of time" in refused
     assert "rank -1" not in refused
+
+
+def test_tables_put_one_behind_the_other_have_their_header_again(tmp_path, capsys):
+    """Without options the table had no column of numbers, and what the words advised was refused."""
+    table, place = tmp_path / "t.csv", str(tmp_path / "e")
+    table.write_text("".join(f"ranks,time\n{p},{8 / p}\n{p},{8.1 / p}\n" for p in (1, 2, 4)) + "average,4.7\n")
+    named = ["--parameter", "ranks", "--metric", "time"]
+    assert main(["import", "csv", str(table), *named, "-o", place]) == 0
+    said = " ".join(capsys.readouterr().err.split())
+    assert "its header again, in lines 4, 7" in said
+    assert "'average' in place of ranks: left out in 1 of 7 rows (line 10)" in said
+    table.write_text("ranks,time\n1,8\nranks,time\n2,4\n4,2\n")
+    assert main(["import", str(table), "-o", str(tmp_path / "f")]) == 0
+
+
+def test_a_column_with_brackets_in_its_name_is_a_parameter(tmp_path):
+    table = tmp_path / "t.csv"
+    table.write_text("Nodes (64 cores),size(MB),time\n1,8,2\n2,8,1\n4,8,0.5\n")
+    named = ["--parameter", "nodes=Nodes (64 cores)", "--parameter", "size=size(MB)", "--metric", "time"]
+    assert main(["import", "csv", str(table), *named, "-o", str(tmp_path / "e")]) == 0
+    assert read(tmp_path / "e").parameters == ("nodes", "size")
