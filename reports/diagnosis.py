@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from ranksight.analysis.diagnosis.diagnosing import Diagnosis
+from ranksight.analysis.diagnosis.scaling import grows_outside
 from ranksight.analysis.diagnosis.verdicts import FILES, OUTSIDE, REST_UNKNOWN
 from ranksight.core.names import short_names
 from ranksight.core.units import counted, format_factor, format_program, format_si, in_full, in_words, some_of
@@ -203,6 +204,7 @@ def _examined(found: Diagnosis) -> str:
             grown = f"{how}, {some_of(listed)} grow{'s' * (len(listed) == 1)} faster than log(ranks)"
             said[:1] = [grown, *(said[:1] if len(listed) < len(scaling) else [])]
         said[-1:-1] = [f"growth of {counted(open_, 'kernel')} is undecided"] if open_ else []
+        said[-1:-1] = ["the time outside of kernels grows faster than log(ranks)"] * grows_outside(found.line)
     else:
         said = ["growth is not known: measure several numbers of ranks"]
     if known["load_balance"]:

@@ -115,6 +115,18 @@ def table(line: Evidence, kind: Kind, node: int = 1, since: Array | None = None)
     return table_of_kernels.sort_values("last", ascending=False, kind="stable", ignore_index=True)
 
 
+def grows_outside(line: Evidence) -> bool:
+    """Whether the time outside of kernels grows along `line` faster than the logarithm of the ranks, at every value
+    within its intervals at the most, and matters there."""
+    outside = line.broken.others
+    if not len(outside.value) or not line.total[-1] > 0 or line.others[-1] < HEAVY * line.total[-1]:
+        return False
+    rounds = steps(line.ranks)
+    rising = np.nan_to_num(outside.value).sum(axis=0) / rounds
+    least = float(np.nan_to_num(outside.lower).sum(axis=0)[-1]) / rounds[-1]
+    return bool(least > NOTICED * rising.min())
+
+
 def with_classes(near: pd.DataFrame, far: pd.DataFrame, ranks: float) -> pd.DataFrame:
     """The table `near` of a line that ends at `ranks` with the verdicts of `far`, a line that goes on, where these are
     decided: how a kernel grows is one thing, however far one asks. Growth that begins at `ranks` or beyond is no matter
