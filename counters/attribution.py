@@ -54,13 +54,27 @@ class Attributed:
         return by_object(pd.concat([kept, left], ignore_index=True).assign(rank=rank), metric)
 
 
-def _fixed_point(step: Callable[[Array], Array], start: Array) -> Array:
+def _fixed_point(
+    start: Array, source: Ints, target: Ints, weight: Array, step: Callable[[Array, Ints], Array]
+) -> Array:
+    """Rows x that `step` makes of their numbers and of the sums of weight x[source] over the arcs to them.
+
+    Rounds after the first repeat the rows alone whose sums have changed: shares that go in circles settle slowly.
+    """
+    found, row_of = start.copy(), np.empty(len(start), np.int64)
+    rows, arcs = np.arange(len(start)), np.arange(len(target))
     for _ in range(_ROUNDS):
-        after = step(start)
-        if np.abs(after - start).max(initial=0.0) < 1e-12:
+        row_of[rows] = np.arange(len(rows))
+        after = step(_sum_at(row_of[target[arcs]], weight[arcs] * found[source[arcs]], len(rows)), rows)
+        change = np.abs(after - found[rows])
+        if change.max(initial=0.0) < 1e-12:
             break
-        start = after
-    return start
+        found[rows] = after
+        changed, again = np.zeros(len(start), bool), np.zeros(len(start), bool)
+        changed[rows[(change > 0).any(axis=1)]] = True
+        again[target[changed[source]]] = True
+        rows, arcs = np.flatnonzero(again), np.flatnonzero(again[target])
+    return found
 
 
 def _ratio(part: Array, whole: Array) -> Array:
@@ -68,9 +82,10 @@ def _ratio(part: Array, whole: Array) -> Array:
 
 
 def _sum_at(indices: Ints, values: Array, count: int) -> Array:
-    sums = np.zeros((count, values.shape[1]))
-    np.add.at(sums, indices, values)
-    return sums
+    columns = values.shape[1]
+    place = indices[:, None] * columns + np.arange(columns)
+    sums = np.bincount(place.ravel(), values.ravel(), count * columns)
+    return sums.astype(np.float64, copy=False).reshape(count, columns)
 
 
 def _shares(profile: Profile, given: Array, open_: Mask) -> Array:
@@ -81,11 +96,10 @@ def _shares(profile: Profile, given: Array, open_: Mask) -> Array:
     whole = _sum_at(callee, weight, len(given))
     start = np.repeat(given[:, None], weight.shape[1], axis=1)
 
-    def step(shares: Array) -> Array:
-        served = _sum_at(callee, weight * shares[caller], len(given))
-        return np.where(open_[:, None], _ratio(served, whole), start)
+    def step(served: Array, rows: Ints) -> Array:
+        return np.where(open_[rows, None], _ratio(served, whole[rows]), start[rows])
 
-    return _fixed_point(step, start)
+    return _fixed_point(start, caller, callee, weight, step)
 
 
 def _kept(profile: Profile, runtime: Mask) -> Array:
@@ -93,12 +107,12 @@ def _kept(profile: Profile, runtime: Mask) -> Array:
     inner = runtime[profile.caller] & (profile.caller != profile.callee)
     caller, callee, cost = profile.caller[inner], profile.callee[inner], profile.arc_cost[inner]
     whole = profile.self_cost + _sum_at(caller, cost, len(runtime))
-    below = np.where(runtime[callee], 1.0, 0.0)[:, None]
+    own = np.where(runtime[callee, None], cost, 0.0)
 
-    def step(kept: Array) -> Array:
-        return _ratio(profile.self_cost + _sum_at(caller, cost * kept[callee] * below, len(runtime)), whole)
+    def step(below: Array, rows: Ints) -> Array:
+        return _ratio(profile.self_cost[rows] + below, whole[rows])
 
-    return _fixed_point(step, np.ones_like(profile.self_cost))
+    return _fixed_point(np.ones_like(profile.self_cost), callee, caller, own, step)
 
 
 def attribute(profile: Profile) -> Attributed:

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ranksight.core.errors import InputError
+from ranksight.counters import attribution
 from ranksight.counters.attribution import attribute
 from ranksight.counters.callgrind_profile import read
 
@@ -440,6 +441,23 @@ def test_a_chain_of_calls_of_any_depth_serves_the_program(tmp_path):
             lines += [f"cfn=f{level + 1}", "calls=1 0", f"1 {10 * (depth - level - 1)}"]
     found = attribute(read(write(tmp_path, "\n".join([*lines, f"totals: {10 * depth + 1}", ""]))))
     assert found.kernels["Ir"].sum() == 10 * depth + 1
+
+
+def test_shares_that_go_in_circles_cost_no_rounds_over_all_arcs(tmp_path, monkeypatch):
+    chain = 300
+    lines = ["events: Ir", "ob=/home/me/app", "fn=main", "1 1", "cob=/home/me/libx.so", "cfn=a", "calls=1 0", "1 30"]
+    lines += ["cob=/home/me/libx.so", "cfn=f0", "calls=1 0", "1 300"]
+    lines += ["ob=/lib/libmpi.so.40", "fn=MPI_Send", "1 1", "cob=/home/me/libx.so", "cfn=a", "calls=1 0", "1 10"]
+    lines += ["ob=/home/me/libx.so", "fn=a", "1 100", "cfn=b", "calls=99 0", "1 999", "fn=b", "1 80"]
+    lines += ["cfn=a", "calls=98 0", "1 960"]
+    for level in range(chain):
+        lines += [f"fn=f{level}", "1 1", f"cfn=f{level + 1}", "calls=1 0", f"1 {chain - level}"]
+    summed, sum_at = [], attribution._sum_at
+    monkeypatch.setattr(attribution, "_sum_at", lambda at, *more: (summed.append(len(at)), sum_at(at, *more))[1])
+    found = attribute(read(write(tmp_path, "\n".join([*lines, "totals: 482", ""]))))
+    assert found.kernels["Ir"][["a", "b"]].to_numpy() == pytest.approx([75.0, 60.0], rel=1e-9)
+    assert len(summed) > 400
+    assert sum(summed) < chain**2
 
 
 MISSED = """events: Ir Dr Dw D1mr D1mw DLmr DLmw DLdmr DLdmw ILdmr
