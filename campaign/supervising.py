@@ -30,7 +30,6 @@ if __name__ != "__main__":  # the supervisor itself starts in 15 ms without thes
 PATIENCE = 5.0
 """Seconds that processes have to end after SIGTERM, and again after SIGKILL."""
 _PAUSE = 0.02
-_OFTEN = 0.1
 _SUBREAPER = 36
 """``PR_SET_CHILD_SUBREAPER`` (linux/prctl.h): processes whose parent ended become children of the supervisor."""
 _CLEAN = [signal.SIGPIPE, signal.SIGXFSZ]
@@ -239,8 +238,8 @@ def _end(child: int) -> None:
             os.killpg(child, number)
         limit = time.monotonic() + PATIENCE
         while time.monotonic() < limit:
-            _reap(0)
             left = _members(os.getpid())
+            _reap(0)  # what has ended, so that its processor time is known
             if not left:
                 return
             for one in left if number == signal.SIGKILL else ():
@@ -268,7 +267,7 @@ def _supervise(record: str, job: str, enough: list[str], command: list[str]) -> 
     except OSError as error:
         return f"error {error.errno} {error.strerror}"
     while (status := _reap(child)) is None:
-        ready, _, _ = select.select([0, awake], [], [], _OFTEN if enough else None)
+        ready, _, _ = select.select([0, awake], [], [], _PAUSE if enough else None)
         if enough and all(map(os.path.exists, enough)):
             seconds = time.monotonic() - begin
             _end(child)
