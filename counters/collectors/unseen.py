@@ -9,6 +9,7 @@ part too.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -60,14 +61,14 @@ def _missed(samples: _Samples, executed: Path, calls: int) -> Mask:
     """Which samples (n,) are in code of the program, or of its own libraries, that was not executed, and come after the
     simulated part in which such code of the same object is less frequent."""
     missed = np.zeros(len(samples.before), dtype=bool)
-    names = np.array([Path(each).name for each in samples.objects], dtype=object)
+    names = np.array([_name(each) for each in samples.objects], dtype=object)
     late = samples.before >= calls
     ranges = _ranges(executed)
     for path in sorted(set(samples.objects)):
         if owner(path) in ("mpi", "runtime", "system"):
             continue
-        of_object = names == Path(path).name
-        start, end = ranges.get(Path(path).name, (np.empty(0, np.int64),) * 2)
+        of_object = names == _name(path)
+        start, end = ranges.get(_name(path), (np.empty(0, np.int64),) * 2)
         at = np.searchsorted(start, samples.address, side="right") - 1
         inside = (at >= 0) & (samples.address < end[np.maximum(at, 0)]) if len(start) else np.zeros(len(late), bool)
         outside = of_object & ~inside
@@ -75,6 +76,11 @@ def _missed(samples: _Samples, executed: Path, calls: int) -> Mask:
         if within < after / 2:
             missed |= outside & late
     return missed
+
+
+@lru_cache(maxsize=4096)
+def _name(path: str) -> str:
+    return Path(path).name
 
 
 def _lines(file: Path) -> Iterable[list[str]]:
@@ -96,7 +102,7 @@ def _ranges(file: Path) -> dict[str, tuple[Ints, Ints]]:
     rows: dict[str, list[tuple[int, int]]] = {}
     for address, size, path in _lines(file):
         start = int(address, 16)
-        rows.setdefault(Path(path).name, []).append((start, start + int(size)))
+        rows.setdefault(_name(path), []).append((start, start + int(size)))
     found = {}
     for name, pairs in rows.items():
         start, end = np.array(sorted(pairs)).T
