@@ -5,14 +5,15 @@ A library that is preloaded limits the simulation to what lies between MPI_Init 
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import as_file, files
+from itertools import chain
 from pathlib import Path
+from platform import libc_ver
 from typing import Self
 
 import numpy as np
@@ -24,10 +25,12 @@ from ranksight.core.arrays import Array
 from ranksight.core.errors import InputError
 from ranksight.core.linking import linked_libraries
 from ranksight.counters.collectors import cache_sizes
+from ranksight.counters.collectors._compiled import compiler, kept
 from ranksight.counters.collectors._ranks import before_program, rank_files
 from ranksight.counters.installing import how_to_install
 from ranksight.platforms import Platform, SimulatedCache, load, simulated_caches
 
+_LIBRARY = "between_init_and_finalize.so"
 _MPI = re.compile(r"^[ \t]*lib(?:mpi|fmpich)[\w-]*\.so", re.MULTILINE)
 _PYTHON = re.compile(r"(?:python|pypy)[\d.]*")
 _INSTRUCTIONS = "32768,8,64"
@@ -158,20 +161,29 @@ def is_python(program: str) -> bool:
 
 
 def build(folder: Path, *more: str) -> Path | None:
-    """Compile the library into `folder`; None where it cannot be built, or not be preloaded for blanks in its path.
+    """The library in `folder`, compiled once; None where it cannot be built, or preloaded for blanks in its path.
 
     Without it the whole process is simulated: the kernels' counts are the same, it takes two to three times as long.
     `folder`: searched for headers too. `*more`: names of further sources of this package that go into the same library.
     """
-    compiler = next(filter(None, map(shutil.which, (os.environ.get("CC") or "cc", "gcc", "clang"))), None)
-    valgrind = shutil.which("valgrind")
-    if compiler is None or valgrind is None or re.search(r"[\s:;]", str(folder.resolve())):
+    using, valgrind = compiler(), shutil.which("valgrind")
+    if using is None or valgrind is None or re.search(r"[\s:;]", str(folder.resolve())):
         return None
     include = Path(valgrind).resolve().parent.parent / "include"
-    library = folder.resolve() / "between_init_and_finalize.so"
+    library = folder.resolve() / _LIBRARY
     with as_file(files("ranksight.counters.collectors")) as sources:
         given = [str(sources / name) for name in ("between_init_and_finalize.c", *more)]
         options = ["-O2", "-shared", "-fPIC", f"-I{include}", f"-I{folder.resolve()}"]
-        command = [compiler, *options, *given, "-o", str(library), "-ldl", "-lrt"]
+        command = [using, *options, *given, "-o", str(library), "-ldl", "-lrt"]
+        headers = (sorted(place.glob("*.h")) for place in (sources, folder, include / "valgrind"))
+        depends = [path.read_bytes() for path in (*map(Path, given), *chain(*headers))]
+
+    def make() -> bytes | None:
         done = subprocess.run(command, capture_output=True, check=False, timeout=60)
-    return library if done.returncode == 0 else None
+        return library.read_bytes() if done.returncode == 0 else None
+
+    made = kept(_LIBRARY, [*depends, repr((using, libc_ver())).encode()], make)
+    if made is None:
+        return None
+    library.write_bytes(made)
+    return library

@@ -5,27 +5,30 @@ every size at once, and counts reads and writes that miss each of them, per func
 each size are those of callgrind with a last level of that size, to the digit but for two things: instructions go to no
 cache, and written lines are marked once.
 
-It is compiled against the libraries that an installed valgrind brings for tools, once, into
-``$XDG_CACHE_HOME/ranksight/cachesizes/<key>/`` (``~/.cache`` by default): the key is a hash of its sources, of these
-libraries and of the compiler. Where they or a compiler are missing,
-callgrind runs twice in its place, for three cache levels and no other size.
+It is compiled against the libraries that an installed valgrind brings for tools, once
+(:mod:`ranksight.counters.collectors._compiled`). Where they or a compiler are missing, callgrind runs twice in its
+place, for three cache levels and no other size.
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 import subprocess
 import tempfile
-from contextlib import suppress
+from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from importlib.resources import as_file, files
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
+from ranksight.core.arrays import Array
 from ranksight.core.log import log
+from ranksight.counters.callgrind_profile import Profile
+from ranksight.counters.collectors._compiled import compiler, kept
 from ranksight.platforms import SimulatedCache
 
 TOOL = "cachesizes"
@@ -104,42 +107,25 @@ def _installation() -> tuple[str, Path, Path] | None:
 @cache
 def _compiled() -> bytes | None:
     """The tool, from the cache where it has been compiled before; None where it cannot be used."""
-    place = _place()
-    with suppress(OSError):
-        return (place / TOOL).read_bytes()
-    tool = _compile()
-    if tool is not None:
-        with suppress(OSError):
-            place.mkdir(parents=True, exist_ok=True)
-            with tempfile.NamedTemporaryFile(dir=place, delete=False) as file:
-                file.write(tool)
-            os.replace(file.name, place / TOOL)
-    return tool
+    return kept(TOOL, _depends(), _compile)
 
 
-def _place() -> Path:
-    """Where the tool for this valgrind and compiler is when it is compiled."""
+def _depends() -> Iterator[bytes]:
+    """What the tool is made of: its sources, the libraries of this valgrind, and how it is compiled."""
     system, _, libraries = _installation() or ("", Path(), Path())
-    digest = hashlib.sha256()
     with as_file(files("ranksight.counters.collectors")) as sources:
         for source in (sources / "cache_sizes.c", *sorted(sources.glob("cache_*.h"))):
-            digest.update(source.read_bytes())
+            yield source.read_bytes()
     archives = [libraries / f"lib{part}-{system}.a" for part in ("coregrind", "vex")]
     states = [(str(path), path.stat().st_size, path.stat().st_mtime_ns) for path in archives if path.exists()]
-    digest.update(repr((states, _compiler(), _OPTIONS, _LOADED_AT)).encode())
-    root = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser())
-    return root / "ranksight" / TOOL / digest.hexdigest()[:24]
-
-
-def _compiler() -> str | None:
-    return next(filter(None, map(shutil.which, (os.environ.get("CC") or "cc", "gcc", "clang"))), None)
+    yield repr((states, compiler(), _OPTIONS, _LOADED_AT)).encode()
 
 
 def _compile() -> bytes | None:
     """The tool, compiled and tried on a program that does nothing; None where it cannot be used."""
-    compiler, found = _compiler(), _installation()
+    using, found = compiler(), _installation()
     valgrind = shutil.which("valgrind")
-    if compiler is None or found is None or valgrind is None:
+    if using is None or found is None or valgrind is None:
         return None
     system, _, libraries = found
     include = Path(valgrind).resolve().parent.parent / "include" / "valgrind"
@@ -150,7 +136,7 @@ def _compile() -> bytes | None:
         archives = [str(libraries / f"lib{part}-{system}.a") for part in ("coregrind", "vex", "gcc-sup")]
         linked = [archive for archive in archives if Path(archive).exists()]
         command = [
-            *(compiler, *_OPTIONS, *defines, f"-I{include}", str(sources / "cache_sizes.c"), "-o", str(program)),
+            *(using, *_OPTIONS, *defines, f"-I{include}", str(sources / "cache_sizes.c"), "-o", str(program)),
             *("-static", "-no-pie", "-nodefaultlibs", "-nostartfiles", "-u", "_start", "-s"),
             *(_LOADED_AT, "-Wl,--build-id=none", *linked, "-lgcc"),
         ]

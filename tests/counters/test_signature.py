@@ -135,6 +135,23 @@ def test_why_all_is_simulated_is_said(tmp_path, program, refine, why):
         assert all(note.startswith("simulated in full: ") and why in note for note in notes)
 
 
+@pytest.mark.valgrind
+def test_the_library_is_compiled_once_and_again_where_a_header_differs(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    for name in ("one", "other", "third"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "calls.h").write_text(sampling.header())
+    first = build(tmp_path / "one", "signature.c")
+    if first is None:
+        pytest.skip("no compiler")
+    content = first.read_bytes()
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: pytest.fail("compiled again"))
+    assert build(tmp_path / "other", "signature.c").read_bytes() == content
+    (tmp_path / "third" / "calls.h").write_text("#define TIMER 0\n")
+    with pytest.raises(pytest.fail.Exception):
+        build(tmp_path / "third", "signature.c")
+
+
 @pytest.mark.slow
 @pytest.mark.mpi
 @pytest.mark.valgrind
