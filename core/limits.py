@@ -85,8 +85,8 @@ RANKS = 1 << 24
 """Ranks of a run that was measured, not those of a prediction."""
 CALLGRIND_NUMBERS = 1 << 24
 """Numbers that stand for names in a callgrind profile, and parts that it was dumped in."""
-CALLGRIND_EVENTS = 64
-"""Events that a callgrind profile counts."""
+CALLGRIND_EVENTS = 512
+"""Events that a callgrind profile counts: a simulation of all cache sizes has a hundred in each of its sums."""
 CALLGRIND_SITES = 4_000_000
 """Places in functions of a callgrind profile, and jumps between them; of more, costs of places are not kept."""
 PERF_RECORD = 1 << 20

@@ -113,14 +113,9 @@ class Simulation:
         return Step(before_program(launch, folder, f"{tool} {options} {names}", ranks), enough=enough)
 
 
-def files_of(
-    folder: Path, launch: Launch, level: str, ranks: Sequence[int] | None = None, suffix: str = ""
-) -> dict[int, Path]:
-    """The files of all ranks, or of `ranks`, from one run: ``l2``, ``l3``, or ``sizes``, the latter with the `suffix`
-    of a sum."""
-    return rank_files(
-        folder, rf"{level}\.(?P<rank>\d+)\.(\d+)\.\2{suffix}", launch, "callgrind", rf"{level}-log\..*", ranks
-    )
+def files_of(folder: Path, launch: Launch, level: str, ranks: Sequence[int] | None = None) -> dict[int, Path]:
+    """The files of all ranks, or of `ranks`, from one run: ``l2``, ``l3``, or ``sizes``."""
+    return rank_files(folder, rf"{level}\.(?P<rank>\d+)\.(\d+)\.\2", launch, "callgrind", rf"{level}-log\..*", ranks)
 
 
 def files_of_both(folder: Path, launch: Launch) -> list[dict[int, Path]]:

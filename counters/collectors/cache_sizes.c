@@ -14,7 +14,8 @@
  * Events: Ir Dr Dw, D1mr D1mw, dirty, and for each larger cache its misses of reads and writes, r<n> w<n>, n from 0.
  * Understands callgrind's requests to start, stop, zero and dump, and one of its own: from here on, counts weigh so much.
  * NAME.code lists what was executed while it counted: address in the object as linked, bytes, object.
- * Further weights make sums that differ from the first by what occurrences differ by, each in a file with a suffix.
+ * Further weights make sums that differ from the first by what occurrences differ by: events with a suffix after
+ * those of the first, and calls<suffix> in front of them.
  * The prologue of every block is one comparison; the rest is done where the function changes.
  */
 #include "pub_tool_basics.h"
@@ -126,50 +127,66 @@ static void count(Bool start) {
     VG_(discard_translations_safely)((Addr)0x1000, ~(SizeT)0xfff, "cache sizes");
 }
 
-static void print_costs(VgFile *file, UInt line, const double *cost) {
-    Int k, end = events;
-    while (end > 1 && cost[end - 1] < 0.5) end--;
+/* A line of costs, those in further sums behind the number of calls over the arc in each; without zeros at its end. */
+static void print_costs(VgFile *file, UInt line, const double *calls, const double *cost) {
+    Int s, k, zeros = 0;
     VG_(fprintf)(file, "%u", line);
-    for (k = 0; k < end; k++) VG_(fprintf)(file, " %llu", (ULong)(cost[k] > 0 ? cost[k] + 0.5 : 0));
+    for (s = 0; s < sums; s++)
+        for (k = s ? -1 : 0; k < events; k++) {
+            double value = k >= 0 ? cost[s * EVENTS + k] : calls ? calls[s] : 0.0;
+            if (value < 0.5) {
+                zeros++;
+                continue;
+            }
+            for (; zeros; zeros--) VG_(fprintf)(file, " 0");
+            VG_(fprintf)(file, " %llu", (ULong)(value + 0.5));
+        }
     VG_(fprintf)(file, "\n");
 }
 
-static void write_sum(Int s) {
-    HChar *base = VG_(expand_file_name)("--out-file", out_option), *name = VG_(malloc)("name", VG_(strlen)(base) + 16);
-    VgFile *file;
+static void print_events(VgFile *file) {
+    Int s, k;
+    for (s = 0; s < sums; s++) {
+        const HChar *of = suffix[s];
+        if (s) VG_(fprintf)(file, " calls%s", of);
+        VG_(fprintf)(file, " Ir%s Dr%s Dw%s D1mr%s D1mw%s dirty%s", of, of, of, of, of, of);
+        for (k = 0; k < sizes; k++) VG_(fprintf)(file, " r%d%s w%d%s", k, of, k, of);
+    }
+}
+
+static void print_function(VgFile *file, const Function *function) {
+    VG_(fprintf)(file, "\nob=%s\nfl=%s\nfn=%s\n", function->object, function->file ? function->file : "???", function->name);
+    print_costs(file, function->line, NULL, function->cost);
+    for (Arc *arc = function->arcs; arc; arc = arc->next) {
+        if (arc->calls[0] < 0.5) continue;
+        VG_(fprintf)(file, "cob=%s\ncfi=%s\ncfn=%s\ncalls=%llu %u\n", arc->to->object,
+                     arc->to->file ? arc->to->file : "???", arc->to->name, (ULong)(arc->calls[0] + 0.5), arc->to->line);
+        print_costs(file, function->line, arc->calls, arc->cost);
+    }
+}
+
+static void write_costs(void) {
+    HChar *name = VG_(expand_file_name)("--out-file", out_option);
+    VgFile *file = VG_(fopen)(name, VKI_O_CREAT | VKI_O_TRUNC | VKI_O_WRONLY, 0644);
     double sum[EVENTS] = {0};
     Int h, k;
-    VG_(sprintf)(name, "%s%s", base, suffix[s]);
-    VG_(free)(base);
-    file = VG_(fopen)(name, VKI_O_CREAT | VKI_O_TRUNC | VKI_O_WRONLY, 0644);
-    if (file == NULL) {
-        VG_(umsg)("cannot write %s\n", name);
-        return;
-    }
-    VG_(fprintf)(file, "version: 1\ncreator: callgrind, cache sizes\npid: %d\ncmd: %s\npositions: line\nevents: Ir Dr Dw D1mr D1mw dirty",
+    if (file == NULL) VG_(umsg)("cannot write %s\n", name);
+    VG_(free)(name);
+    if (file == NULL) return;
+    VG_(fprintf)(file, "version: 1\ncreator: callgrind, cache sizes\npid: %d\ncmd: %s\npositions: line\nevents:",
                  VG_(getpid)(), VG_(args_the_exename));
-    for (k = 0; k < sizes; k++) VG_(fprintf)(file, " r%d w%d", k, k);
+    print_events(file);
     VG_(fprintf)(file, "\n");
     for (h = 0; h < 8192; h++)
         for (Function *function = table[h]; function; function = function->next) {
-            const HChar *where = function->file ? function->file : "???";
-            const double *cost = function->cost + s * EVENTS;
-            if (cost[IR] < 0.5 && function->arcs == NULL) continue;
-            VG_(fprintf)(file, "\nob=%s\nfl=%s\nfn=%s\n", function->object, where, function->name);
-            print_costs(file, function->line, cost);
-            for (k = 0; k < events; k++) sum[k] += cost[k];
-            for (Arc *arc = function->arcs; arc; arc = arc->next) {
-                if (arc->calls[s] < 0.5) continue;
-                VG_(fprintf)(file, "cob=%s\ncfi=%s\ncfn=%s\ncalls=%llu %u\n", arc->to->object,
-                             arc->to->file ? arc->to->file : "???", arc->to->name, (ULong)(arc->calls[s] + 0.5), arc->to->line);
-                print_costs(file, function->line, arc->cost + s * EVENTS);
-            }
+            if (function->cost[IR] < 0.5 && function->arcs == NULL) continue;
+            print_function(file, function);
+            for (k = 0; k < events; k++) sum[k] += function->cost[k];
         }
     VG_(fprintf)(file, "\ntotals:");
     for (k = 0; k < events; k++) VG_(fprintf)(file, " %llu", (ULong)(sum[k] + 0.5));
     VG_(fprintf)(file, "\n");
     VG_(fclose)(file);
-    VG_(free)(name);
 }
 
 static void write_code(void) {
@@ -185,9 +202,8 @@ static void write_code(void) {
 }
 
 static void write_files(void) {
-    Int s;
     leave_all();
-    for (s = 0; s < sums; s++) write_sum(s);
+    write_costs();
     if (sums > 1) write_code();
 }
 

@@ -37,6 +37,7 @@ TABLE = "cache_sizes"
 ``store_misses`` (accesses that such a level does not serve)."""
 LARGEST = 128 << 20
 _WAYS, _BETWEEN = 16, 24
+_CALLS = "calls."
 _ARCHITECTURES = {"x86_64": ("amd64-linux", "-DVGA_amd64", "-DVGP_amd64_linux", "-DVGPV_amd64_linux_vanilla")}
 _OPTIONS = (
     "-O2",
@@ -155,6 +156,30 @@ def _compile() -> bytes | None:
         except (OSError, subprocess.TimeoutExpired) as error:
             log("cache sizes: %s", error)
     return None
+
+
+def sums(profile: Profile) -> dict[str, Profile]:
+    """The profile of each sum by its name, that of the counts an empty one: the tool writes all into one file."""
+    begins = [at for at, event in enumerate(profile.events) if event.startswith(_CALLS)]
+    events = profile.events[: begins[0]] if begins else profile.events
+    found = {"": _part(profile, events, 0, profile.calls)}
+    for at in begins:
+        found[profile.events[at].removeprefix(_CALLS)] = _part(profile, events, at + 1, profile.arc_cost[:, at])
+    return found
+
+
+def _part(profile: Profile, events: tuple[str, ...], first: int, calls: Array) -> Profile:
+    """The costs from column `first`, as `events`, over the arcs that were called."""
+    columns, called = slice(first, first + len(events)), np.flatnonzero(calls > 0)
+    return replace(
+        profile,
+        events=events,
+        self_cost=profile.self_cost[:, columns],
+        caller=profile.caller[called],
+        callee=profile.callee[called],
+        calls=calls[called],
+        arc_cost=profile.arc_cost[called, columns],
+    )
 
 
 def as_two_runs(table: pd.DataFrame, second: int) -> tuple[pd.DataFrame, pd.DataFrame]:

@@ -56,6 +56,17 @@ _PROFILE = re.compile(r"(?:l2|l3|sizes)(?:\.\d+){3}")
 
 
 @dataclass
+class _Counted:
+    """Costs of a rank with the smaller last level and with the larger; if known, those by size, and both by the further
+    weights of its part."""
+
+    small: Attributed
+    large: Attributed
+    by_size: pd.DataFrame | None = None
+    sums: Sequence[tuple[Attributed, Attributed]] = ()
+
+
+@dataclass
 class Callgrind(Simulation):
     """Simulated counters per kernel and rank; see the module.
 
@@ -160,38 +171,21 @@ class Callgrind(Simulation):
         parts = split(profile, ran).drop(columns="parent").set_index("kernel")
         return replace(whole, kernels=pd.concat([whole.kernels.drop(ran), parts]))
 
-    def _of_both(
-        self, folder: Path, launch: Launch, ranks: Sequence[int] | None
-    ) -> Iterator[tuple[int, Attributed, Attributed, pd.DataFrame | None]]:
-        """Of each rank that was simulated, all or `ranks`, the costs with the smaller last level and with the larger;
-        and those by size, if known."""
+    def _of_both(self, folder: Path, launch: Launch, ranks: Sequence[int] | None) -> Iterator[tuple[int, _Counted]]:
+        """What was counted of each rank that was simulated, all or `ranks`."""
         levels = self.caches()
-        if (folder / "valgrind").exists():
-            options = cache_sizes.sizes(levels)
-            second = options[1:].index(levels[1].option)
-            for rank, file in files_of(folder, launch, "sizes", ranks).items():
-                whole = self._attributed(file)
-                small, large = cache_sizes.as_two_runs(whole.kernels, second)
-                by_size = cache_sizes.by_size(whole.kernels, options, rank)
-                yield rank, replace(whole, kernels=small), replace(whole, kernels=large), by_size
+        if not (folder / "valgrind").exists():
+            first, last = (files_of(folder, launch, level) for level in ("l2", "l3"))
+            for rank in range(launch.ranks):
+                yield rank, _Counted(self._attributed(first[rank]), self._attributed(last[rank]))
             return
-        first, last = (files_of(folder, launch, level) for level in ("l2", "l3"))
-        for rank in range(launch.ranks):
-            yield rank, self._attributed(first[rank]), self._attributed(last[rank]), None
-
-    def _sums(self, folder: Path, launch: Launch, ranks: Iterable[int]) -> Iterator[tuple[int, list[pd.DataFrame]]]:
-        """Of each rank that was simulated the metrics by the further weights of its part."""
-        levels, ranks = self.caches(), list(ranks)
-        second = cache_sizes.sizes(levels)[1:].index(levels[1].option)
-        files = [files_of(folder, launch, "sizes", ranks, f".{name}") for name in HALVES]
-        for rank in ranks:
-            found = [self._attributed(each[rank]) for each in files]
-            pairs = [(each, *cache_sizes.as_two_runs(each.kernels, second)) for each in found]
-            tables = [
-                _join(replace(each, kernels=small), replace(each, kernels=large), levels[-1].line)[0]
-                for each, small, large in pairs
-            ]
-            yield rank, tables
+        options = cache_sizes.sizes(levels)
+        second = options[1:].index(levels[1].option)
+        for rank, file in files_of(folder, launch, "sizes", ranks).items():
+            sums = {name: attribute(profile) for name, profile in cache_sizes.sums(read(file)).items()}
+            by_size = cache_sizes.by_size(sums[""].kernels, options, rank)
+            both = {name: _as_two_runs(whole, second) for name, whole in sums.items()}
+            yield rank, _Counted(*both[""], by_size, [both[name] for name in HALVES if name in both])
 
     def collect(self, launch: Launch, folder: Path) -> Reading:
         """Read every rank; see the module for the metrics."""
@@ -199,17 +193,19 @@ class Callgrind(Simulation):
         line = levels[-1].line
         every: dict[int, pd.DataFrame] = {}
         tables: dict[int, pd.DataFrame] = {}
+        sums: dict[int, list[pd.DataFrame]] = {}
         libraries: dict[int, pd.DataFrame] = {}
         unlike = ("", 0.0)
         begun: list[tuple[str, str, int]] = []
         stands = sampling.read_stands(folder)
-        for rank, small, large, by_size in self._of_both(folder, launch, None if stands is None else stands.simulated):
-            if by_size is not None:
-                every[rank] = by_size
-            tables[rank], difference = _join(small, large, line)
+        for rank, counted in self._of_both(folder, launch, None if stands is None else stands.simulated):
+            if counted.by_size is not None:
+                every[rank] = counted.by_size
+            tables[rank], difference = _join(counted.small, counted.large, line)
+            sums[rank] = [_join(*both, line)[0] for both in counted.sums]
             unlike = max(unlike, difference, key=lambda pair: pair[1])
-            libraries[rank] = large.rows("Ir", "instructions", rank)
-            begun += large.places
+            libraries[rank] = counted.large.rows("Ir", "instructions", rank)
+            begun += counted.large.places
         counted_by = range(launch.ranks) if stands is None else stands.counted_by
         counters = _of_all({rank: table.reset_index(names="kernel") for rank, table in tables.items()}, counted_by)
         if counters.empty:
@@ -234,9 +230,7 @@ class Callgrind(Simulation):
         inexact = None
         if signature is not None:
             growth = float(signature["stretches"].sum() / signature["simulated"].sum())
-            off = {
-                rank: spread.errors(tables[rank], every, growth) for rank, every in self._sums(folder, launch, tables)
-            }
+            off = {rank: spread.errors(table, sums[rank], growth) for rank, table in tables.items()}
             inexact, more = spread.record(tables, off, counted_by)
             notes.extend(more)
         ranks, more, further = (None, (), ()) if stands is None else sampling.record_of_ranks(stands, tables)
@@ -257,6 +251,11 @@ class Callgrind(Simulation):
             warnings=(*warnings, *further),
             source=tuple(sorted(file.name for file in folder.iterdir() if _PROFILE.fullmatch(file.name))),
         )
+
+
+def _as_two_runs(whole: Attributed, second: int) -> tuple[Attributed, Attributed]:
+    small, large = cache_sizes.as_two_runs(whole.kernels, second)
+    return replace(whole, kernels=small), replace(whole, kernels=large)
 
 
 def _remove(folder: Path, *patterns: str) -> None:

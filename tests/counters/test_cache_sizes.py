@@ -60,6 +60,19 @@ def test_table_has_each_size_once():
     assert set(table["rank"]) == {3}
 
 
+def test_sums_of_one_file_are_profiles_of_their_own(tmp_path):
+    lines = ["creator: callgrind, cache sizes", "events: Ir Dr calls.turns Ir.turns Dr.turns", "ob=/home/me/app"]
+    lines += ["fn=main", "1 10 4 0 12 5", "cfn=work", "calls=3 7", "1 30 9 4 36", "cfn=seldom", "calls=2 9", "1 5 1"]
+    lines += ["fn=work", "7 30 9 0 36", "fn=seldom", "9 5 1", "totals: 45 14"]
+    (tmp_path / "sizes").write_text("\n".join([*lines, ""]))
+    found = cache_sizes.sums(read(tmp_path / "sizes"))
+    assert list(found) == ["", "turns"]
+    kernels = {name: attribute(profile).kernels for name, profile in found.items()}
+    assert kernels[""].loc[["main", "seldom", "work"]].to_numpy().tolist() == [[1, 10, 4], [2, 5, 1], [3, 30, 9]]
+    assert kernels["turns"].loc[["main", "work"]].to_numpy().tolist() == [[1, 12, 5], [4, 36, 0]]
+    assert list(kernels["turns"]) == ["visits", "Ir", "Dr"]
+
+
 def test_without_a_compiler_there_is_no_tool(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     cache_sizes._compiled.cache_clear()
