@@ -13,7 +13,9 @@ served
 
     n = loads (m(C) - m(C')),    m(C) = the sum of all parts q with K(q) >= C.
 
-Loads that are the first of their line miss every cache; their share is the mean of those of the runs.
+Loads that are the first of their line miss every cache. In another run the same loads may use again what other code
+has loaded before, as memory that was freed and given out again: they are parts as all others, and runs that saw no
+cache hold them vote on whether any does.
 
 The deviation of ln K is the scatter of what the runs predict, and that of a value anywhere between the two simulated
 capacities. Where runs do not agree whether the smallest or largest capacity holds a part, the interval has both.
@@ -148,22 +150,17 @@ class Locality(Stored):
         """Shares (3, 4, k) of one kernel's loads that each level serves, and what they may be less and more."""
         known = np.isfinite(self.misses[kernel]).all(axis=1)
         misses, runs = self.misses[kernel, known], self.points[known]
-        again, cold = misses - misses[:, -1:], misses[:, -1]
         pieces = [points[at : at + AT_ONCE] for at in range(0, len(points), AT_ONCE)]
-        missed = [_missed(again, runs, self.sizes, each, self.capacities, self.moved) for each in pieces]
-        first, doubt = _cold(cold, runs, points)
+        missed = [_missed(misses, runs, self.sizes, each, self.capacities, self.moved) for each in pieces]
         ends = np.ones((1, len(points)))
         middle, low, high = (np.concatenate([ends, each, 0 * ends]) for each in np.concatenate(missed, axis=2))
-        off = self.height[kernel] * middle
+        first = _first(misses[:, -1], runs, points)
+        off = self.height[kernel] * np.maximum(middle - first, 0.0)
         off[1:-1] *= ~_counted(runs, self.sizes, points, self.capacities, self.moved)
         off[0] = 0.0
         less, more = np.hypot(middle - low, off), np.hypot(high - middle, off)
         value = middle[:-1] - middle[1:]
         down, up = np.hypot(less[:-1], more[1:]), np.hypot(more[:-1], less[1:])
-        # What is loaded first misses all levels.
-        value[0], value[-1] = value[0] - first, value[-1] + first
-        down[[0, -1]], up[[0, -1]] = np.hypot(down[[0, -1]], doubt), np.hypot(up[[0, -1]], doubt)
-        value = np.maximum(value, 0.0)
         return np.array([value, np.minimum(down, value), up])
 
 
@@ -224,13 +221,10 @@ def _weights(step: Array) -> Array:
     return np.asarray(np.where(same.any(axis=1, keepdims=True), same, 1 / (NEAR + distance) ** 2))
 
 
-def _cold(cold: Array, points: Array, asked: Array) -> tuple[Array, Array]:
-    """Share (k,) of the loads that are the first of their line at `asked` (k, m), and its half-width, from those (n,)
-    of the runs at `points` (n, m)."""
+def _first(missing: Array, points: Array, asked: Array) -> Array:
+    """Share (k,) of loads that miss every cache at `asked` (k, m), from those (n,) of the runs at `points` (n, m)."""
     weight = _weights(np.log(asked[:, None] / points))
-    weight = weight / weight.sum(axis=1, keepdims=True)
-    mean = weight @ cold
-    return mean, TAIL * np.sqrt((weight * (cold - mean[:, None]) ** 2).sum(axis=1))
+    return np.asarray(weight @ missing / weight.sum(axis=1))
 
 
 def _missed(misses: Array, points: Array, sizes: Array, asked: Array, capacities: Array, moved: bool = False) -> Array:
@@ -254,7 +248,7 @@ def _counted(points: Array, sizes: Array, asked: Array, capacities: Array, moved
 
 def _height(misses: Array, points: Array, sizes: Array) -> float:
     """What predictions of runs that are held out, one at a time, miss beyond their interval: nine of ten shares are off
-    by no more, relative to themselves."""
+    by no more, relative to themselves; those of loads that some cache holds."""
     known, misses = np.flatnonzero(np.isfinite(misses).all(axis=1)), misses - misses[:, -1:]
     least = max(LEAST, MINOR * float(np.nanmax(misses)))
     off = [np.full(1, HEIGHT)]

@@ -103,6 +103,16 @@ def test_an_interval_has_what_the_nearest_runs_say_where_they_do_not_agree() -> 
     assert answer.upper[1, 3] == pytest.approx(0.0, abs=0.02)
 
 
+def test_first_loads_that_other_runs_use_again_move_no_others() -> None:
+    """Half of the misses last until more than all arrays fit; some sizes are given memory that was used before."""
+    sizes = RUNS[:, None]
+    never = np.array([0.0, 0.0, 0.05, 0.05, 0.05])[:, None]
+    later = np.where(60 * sizes**2 > SIZES, 1 / 16, never)
+    misses = np.where(16 * sizes**2 > SIZES, 1 / 8, later)[None]
+    answer = shares(made(misses, np.array([32768.0, 3 << 17, 1 << 25])), np.array([118.0, 130.0, 140.0]))
+    assert answer.value[1] == pytest.approx(1 / 16, abs=0.003)
+
+
 def test_levels_add_up_to_the_loads_and_move_with_the_capacity() -> None:
     locality = made(counted("at random"))
     asked = np.array([90.0, 220.0, 500.0])
