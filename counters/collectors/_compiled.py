@@ -19,7 +19,7 @@ def compiler() -> str | None:
     return next(filter(None, map(shutil.which, (os.environ.get("CC") or "cc", "gcc", "clang"))), None)
 
 
-def kept(name: str, depends: Iterable[bytes], make: Callable[[], bytes | None]) -> bytes | None:
+def made_once(name: str, depends: Iterable[bytes], make: Callable[[], bytes | None]) -> bytes | None:
     """The file `name` as it was made before from all that it `depends` on, else as `make` makes it, kept if it can."""
     digest = hashlib.sha256()
     for each in depends:

@@ -25,7 +25,7 @@ from ranksight.core.arrays import Array
 from ranksight.core.errors import InputError
 from ranksight.core.linking import linked_libraries
 from ranksight.counters.collectors import cache_sizes
-from ranksight.counters.collectors._compiled import compiler, kept
+from ranksight.counters.collectors._compiled import compiler, made_once
 from ranksight.counters.collectors._ranks import before_program, rank_files
 from ranksight.counters.installing import how_to_install
 from ranksight.platforms import Platform, SimulatedCache, load, simulated_caches
@@ -177,7 +177,7 @@ def build(folder: Path, *more: str) -> Path | None:
         done = subprocess.run(command, capture_output=True, check=False, timeout=60)
         return library.read_bytes() if done.returncode == 0 else None
 
-    made = kept(_LIBRARY, [*depends, repr((using, libc_ver())).encode()], make)
+    made = made_once(_LIBRARY, [*depends, repr((using, libc_ver())).encode()], make)
     if made is None:
         return None
     library.write_bytes(made)

@@ -28,7 +28,7 @@ import pandas as pd
 from ranksight.core.arrays import Array
 from ranksight.core.log import log
 from ranksight.counters.callgrind_profile import Profile
-from ranksight.counters.collectors._compiled import compiler, kept
+from ranksight.counters.collectors._compiled import compiler, made_once
 from ranksight.platforms import SimulatedCache
 
 TOOL = "cachesizes"
@@ -108,7 +108,7 @@ def _installation() -> tuple[str, Path, Path] | None:
 @cache
 def _compiled() -> bytes | None:
     """The tool, from the cache where it has been compiled before; None where it cannot be used."""
-    return kept(TOOL, _depends(), _compile)
+    return made_once(TOOL, _depends(), _compile)
 
 
 def _depends() -> Iterator[bytes]:
