@@ -67,10 +67,10 @@ def _in_measured(terms: Array, measured: Array) -> Array:
     return np.where(divided, 0.0, terms)
 
 
-def _as_measured(found: Shown, measured: Array) -> Shown:
+def _as_measured(sums: Shown, measured: Array) -> Shown:
     """The same in powers of the parameters that were `measured` (n, d), where it is of divisions of one."""
     power = np.where(measured.max(axis=0) <= 1, -1.0, 1.0)[:, None] * (np.arange(3) == 0) + (np.arange(3) > 0)
-    return replace(found, terms=found.terms * power + 0.0)
+    return replace(sums, terms=sums.terms * power + 0.0)
 
 
 def _listed(terms: Array, members: Index, points: Array, medians: Array, measured: Array) -> tuple[Shown, list[int]]:
