@@ -239,7 +239,8 @@ def _failed(error: Exception) -> int:
     from ranksight.core.errors import RanksightError
 
     if isinstance(error, RanksightError):
-        say(str(error))
+        # Errors of usage begin with the command line, whose first word leads every message.
+        say(str(error).removeprefix("ranksight: ").removeprefix("ranksight "))
         return error.exit_code
     # Libraries have errors of their own where the loader, or one of their threads, gets no memory.
     if isinstance(error, MemoryError) or any(sign in str(error) for sign in NO_MEMORY):

@@ -13,6 +13,8 @@ from ranksight.core.arrays import Array
 from ranksight.core.errors import InputError, QuestionError, meant
 
 MOST_ANSWERS = 10_000_000
+MOST_RANKS = 2.0**40
+"""Ranks up to which grids, blocks and sums of the ranks are computed."""
 NO_CLOCK = "fit with --clock HZ, or with --platform NAME of the machine that was measured: time = cycles / clock"
 """What helps where cycles were counted, no time was measured, and no clock is known."""
 
@@ -54,14 +56,16 @@ def above_zero(parameters: Sequence[str], training: Array, points: Array) -> Non
 
 
 def whole_ranks(parameters: Sequence[str], points: Array, what: str, remedy: str) -> None:
-    """InputError where `points` (n, m) have no whole number of ranks from 1 on; `what` has a place for the first such
-    number."""
+    """InputError where `points` (n, m) have no whole number of ranks from 1 to :data:`MOST_RANKS`; `what` has a place
+    for the first such number."""
     if "ranks" not in parameters:
         return
     ranks = points[:, parameters.index("ranks")]
     bad = ranks[~((ranks >= 1) & (ranks == np.round(ranks)))]
     if len(bad):
         raise InputError(what.format(f"{bad[0]:g}"), remedy)
+    if len(more := ranks[ranks > MOST_RANKS]):
+        raise InputError(what.format(f"{more[0]:g}"), f"give {MOST_RANKS:.0f} at most")
 
 
 def _numbers(name: str, content: Any) -> list[float]:

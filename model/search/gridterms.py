@@ -27,6 +27,7 @@ import numpy as np
 from ranksight.core.arrays import Array
 from ranksight.core.dims import dims_create
 from ranksight.core.records import dataclass
+from ranksight.model.questions import MOST_RANKS
 
 Sides = tuple[int, ...]
 
@@ -144,8 +145,6 @@ GRID_TERMS: tuple[GridTerm, ...] = (
     *_GHOSTS,
     *_AROUND,
 )
-MOST_RANKS = float(2**40)
-"""Ranks beyond which no grid is made."""
 
 
 @lru_cache(maxsize=4096)

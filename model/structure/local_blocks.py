@@ -24,6 +24,7 @@ from ranksight.core.dims import dims_create
 from ranksight.core.records import dataclass
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.quantity import CENTRAL, TAIL
+from ranksight.model.questions import MOST_RANKS
 from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
 from ranksight.model.structure.gridlaw import CLOSE, EXACT, SENT
@@ -35,7 +36,6 @@ from ranksight.model.uncertainty.rows import choose, open_to, rows_of
 
 DIMENSIONS = (3, 2)
 """Those of the process grid that are looked at: in one, sizes are powers of an edge that nobody states."""
-MOST_RANKS = 2.0**40
 ENOUGH = round(1 / (1 - CENTRAL)) - 2
 """Values that were the same as another of their block from which on an interval has nothing of the other cases."""
 

@@ -39,6 +39,7 @@ from ranksight.core.arrays import Array, Index, Ints, Mask, log_ratio
 from ranksight.core.records import dataclass
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.quantity import CENTRAL, TAIL
+from ranksight.model.questions import MOST_RANKS
 from ranksight.model.search.terms import last_partners
 from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
@@ -74,7 +75,7 @@ class RankLaws(Structure):
         """Forecast the s series at `points` (k, m); away from whole ranks above one, where no law is, status DOMAIN."""
         points = np.atleast_2d(np.asarray(points, dtype=np.float64))
         ranks = points[:, self.parameters.index("ranks")]
-        whole = (ranks > 1) & (ranks == np.floor(ranks)) & (ranks < 2.0**40)
+        whole = (ranks > 1) & (ranks == np.floor(ranks)) & (ranks <= MOST_RANKS)
         terms = term_values(np.where(whole, ranks, 1).astype(np.int64))
         ended = {most: _ended(terms, ranks, most) for most in set(self.growing.tolist())}
         names = {name: at for at, name in enumerate(RANK_TERMS)}

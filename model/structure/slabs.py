@@ -26,11 +26,11 @@ from ranksight.core.arrays import Array, Mask, ratio
 from ranksight.core.dims import dims_create
 from ranksight.core.records import dataclass
 from ranksight.model.fitting.fitted import Fitted
+from ranksight.model.questions import MOST_RANKS
 from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
 from ranksight.model.structure.gridlaw import EXACT, SENT
 from ranksight.model.structure.improving import Key, Structure
-from ranksight.model.structure.local_blocks import MOST_RANKS
 from ranksight.model.uncertainty.forecast import Forecast
 from ranksight.model.uncertainty.rows import choose, open_to, rows_of
 

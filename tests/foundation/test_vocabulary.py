@@ -107,6 +107,7 @@ def test_usage_errors_are_one_line_and_exit_2(words: list[str], capsys: pytest.C
     assert main(words) == 2
     error = capsys.readouterr().err
     assert error.startswith("ranksight: ")
+    assert "ranksight: ranksight" not in error
     assert error.count("\n") == 1
 
 

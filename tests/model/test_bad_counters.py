@@ -153,6 +153,7 @@ def test_negative_and_missing_values_are_left_out_and_reported(
         ("--ranks 2.5 --size 32", 1, "2.5"),
         ("--ranks nan --size 32", 2, "not finite"),
         ("--ranks 1e999 --size 32", 2, "not finite"),
+        ("--ranks 1e99 --size 32", 1, "1e+99"),
         ("--ranks four --size 32", 2, "not a list of numbers"),
     ],
 )
