@@ -230,12 +230,19 @@ def scales(comparison: Comparison) -> list[Block]:
             Text(f"{names[onset.kernel]}{only} matters {start}: {part} {how} at {end or in_full(high)}{beyond}", 2, 2)
         )
     if len(text) == 1:
-        none = "no kernel's change is 2 % of the program's time and beyond the noise"
-        text.append(Text(f"{none} at {in_full(high)} ranks", 2, 2))
+        text.append(Text(f"{_none_matters(comparison)} at {in_full(high)} ranks", 2, 2))
     if comparison.unpredicted:
         are = "kernel is" if comparison.unpredicted == 1 else "kernels are"
         text.append(Text(f"{comparison.unpredicted} {are} not predicted at {in_full(high)}: insufficient data", 2, 2))
     return text
+
+
+def _none_matters(comparison: Comparison) -> str:
+    """That no change matters: of kernels only where the time compared is theirs too."""
+    held = {*comparison.before.rows, *comparison.after.rows}
+    if any(name == comparison.timer and kernel != WHOLE for kernel, name in held):
+        return "no kernel's change is 2 % of the program's time and beyond the noise"
+    return f"no kernel's {comparison.timer} is known; the program's change is not both 2 % and beyond the noise"
 
 
 def rows(comparison: Comparison) -> list[dict[str, Any]]:

@@ -172,6 +172,9 @@ def test_kernels_without_a_time_are_compared_by_what_both_have(
     for said in ("commands differ: 'mpirun -n 2 ./a' and", "collectors differ:", "OMP_NUM_THREADS differs: 1 and 2"):
         assert 0 <= text.index(said) < heading
     assert "host" not in text
+    # Half as many instructions more are no kernel that did not change.
+    assert "no kernel's change" not in text
+    assert "no kernel's compute_cpu_time is known; the program's change is not both 2 % and beyond the noise" in text
     rows = {line.split()[0]: line.split() for line in out.splitlines() if line.startswith("k")}
     assert len(rows) >= 15
     assert rows["k39"][-5] == "+50"
