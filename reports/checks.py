@@ -45,7 +45,8 @@ def blocks(result: Result) -> list[Block]:
     """What was expected and found of each function, what that means where they part, the rules, and a summary."""
     short = result.short
     said: list[Block] = [_heading(result, short)]
-    for name in dict.fromkeys(each.metric for each in result.findings):
+    # Where nothing was compared a table has no more than what is said below, once for all metrics.
+    for name in dict.fromkeys(each.metric for each in result.findings if each.match is not None):
         said += ["", *_functions(result, name, short)]
     said += _explained(result, short)
     for rule in result.rules:
@@ -96,13 +97,15 @@ def _written(growth: Growth, short: Mapping[str, str]) -> str:
 
 def _explained(result: Result, short: Mapping[str, str]) -> list[Block]:
     """What findings say beyond their rows, those that say the same together."""
-    texts: dict[tuple[str, str], list[str]] = {}
+    texts: dict[str, list[Finding]] = {}
     for each in sorted(result.findings, key=lambda each: ORDER[each.verdict]):
         if text := said(each, short):
-            texts.setdefault((each.metric, text), []).append(each.function)
+            texts.setdefault(text, []).append(each)
     blocks: list[Block] = []
-    for (name, text), functions in list(texts.items())[:SHOWN]:
-        blocks.append(Text(f"{some_of(functions, SHOWN)} ({name}): {text}"))
+    for text, found in list(texts.items())[:SHOWN]:
+        functions = list(dict.fromkeys(each.function for each in found))
+        metrics = list(dict.fromkeys(each.metric for each in found))
+        blocks.append(Text(f"{some_of(functions, SHOWN)} ({some_of(metrics, SHOWN)}): {text}"))
     return ["", *blocks] if blocks else []
 
 

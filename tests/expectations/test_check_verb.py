@@ -382,6 +382,22 @@ def test_functions_without_verdict_for_the_same_reason_are_reported_together(
     assert "Barrier, Reduce (time): no verdict: 4 values of ranks" in out
 
 
+def test_what_a_baseline_has_no_model_of_is_said_once_for_all_metrics(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Counters have tens of metrics: a table and a sentence for each hid the others."""
+    for name in ("old", "new"):
+        experiment = Experiment.create(tmp_path / name, "library", ["ranks"])
+        for p in RANKS[:4]:
+            counts = {"instructions": [3.0 * p, 9.0], "loads": [2.0 * p, 4.0]}
+            experiment.add(Run({"ranks": p}, 0, "csv"), pd.DataFrame({"kernel": ["a", "b"], "rank": -1, **counts}))
+    code, out, _ = run(capsys, tmp_path / "new", "--baseline", tmp_path / "old")
+    assert code == 4
+    assert out.count("no verdict") == 1
+    assert "a, b (instructions, loads): no verdict: the baseline has no model: 4 values" in out
+    assert "expected" not in out
+
+
 def test_p_is_ranks_unless_it_is_a_parameter(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     experiment = Experiment.create(tmp_path / "own", "library", ["ranks", "p"])
     for p in RANKS:
