@@ -10,6 +10,7 @@ from ranksight.core.arrays import Array, ratio
 from ranksight.core.experiment import WHOLE
 from ranksight.core.mpi import communicates
 from ranksight.core.units import in_full, some_of
+from ranksight.model.application.balance import waited_for
 from ranksight.model.application.node import NODES
 from ranksight.model.fitting.iterations import iterated
 from ranksight.model.resource.counters import notes_of
@@ -58,6 +59,7 @@ def notes(model: Learned, points: Array, with_energy: bool = True) -> tuple[str,
         *model.refined(points).remarks,
         _assumed(model, points),
         *model.equation.remarks(points),
+        *_waited(model, points),
         _thresholds(model, points),
         _unpriced(model, points),
         *(_of_energy(model, points) if with_energy else ()),
@@ -77,6 +79,16 @@ def partners(model: Learned, points: Array) -> str:
     sent = model.equation.communication
     laws = [model.functions.neighbours, sent.functions.neighbours]
     return next(filter(None, (law.remark(points) for law in laws if law)), "")
+
+
+def _waited(model: Learned, points: Array) -> list[str]:
+    """Which rank the program waits for at `points` (k, m), where the imbalance of its kernels is known."""
+    uneven = model.equation.imbalances
+    timed = {kernel: row for (kernel, name), row in model.functions.rows.items() if name == "time"}
+    if uneven is None or not timed:
+        return []
+    times = np.nan_to_num(model.refined(points).said.value[list(timed.values())])
+    return waited_for(model.parameters, points, *uneven.waited(tuple(timed), times, points))
 
 
 def _thresholds(model: Learned, points: Array) -> str:

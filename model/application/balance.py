@@ -8,7 +8,7 @@ a root that reads and writes, it is named, and each class of ranks has its own f
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -69,16 +69,26 @@ class Balance(Part):
 
     def remarks(self, points: Array) -> list[str]:
         """Which rank the wall waits for at `points`, where it does by :data:`TELLING` or more."""
-        texts = []
-        for point, ratio in zip(points, self.imbalance(points)[0] if self.busiest else (), strict=False):
-            if ratio >= TELLING:
-                where = ", ".join(f"{n} = {x:g}" for n, x in zip(self.fitted.parameters, point, strict=True))
-                texts.append(f"at {where} all wait for the {self.busiest}, which has {ratio:.3g} times the mean work")
-        return texts
+        if not self.busiest:
+            return []
+        return waited_for(self.fitted.parameters, points, self.imbalance(points)[0], [self.busiest] * len(points))
 
     def _fits(self) -> bool:
         low, high = self.seen
         return 1 <= low <= high < np.inf and "ranks" in self.fitted.parameters and KEY in self.fitted.rows
+
+
+def waited_for(parameters: Sequence[str], points: Array, ratios: Array, slowest: Sequence[str]) -> list[str]:
+    """What is to be known of the first or last rank that the others wait for at `points` (k, m).
+
+    `ratios` (k,): its work over the mean. `slowest`: the class of the slowest rank at each of them.
+    """
+    texts = []
+    for point, ratio, who in zip(points, ratios, slowest, strict=True):
+        if ratio >= TELLING and who in (FIRST, LAST):
+            where = ", ".join(f"{n} = {x:g}" for n, x in zip(parameters, point, strict=True))
+            texts.append(f"at {where} all wait for the {who}, which has {ratio:.3g} times the mean work")
+    return texts
 
 
 def fit_balance(experiment: Experiment, units: WholeUnits = NO_UNITS, **settings: Any) -> tuple[Balance | None, float]:

@@ -139,7 +139,9 @@ class Application(Stored):
 
     def remarks(self, points: Array) -> list[str]:
         """What the parts say of answers at `points` (k, m)."""
-        texts = [text for part in self.parts.values() for text in part.remarks(points)]
+        # Where the imbalance is that of each kernel, the times have that one.
+        parts = [part for part in self.parts.values() if part is not self.balance or self.imbalances is None]
+        texts = [text for part in parts for text in part.remarks(points)]
         where = self.counted.where
         return [*texts, first_step_note(2 * where.domains.ranks_per_node)] if where.leaves(points).any() else texts
 

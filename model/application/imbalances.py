@@ -92,6 +92,12 @@ class Imbalances(Part):
         value, low, high = (np.where(total > 0, end / np.where(total > 0, total, 1.0), 1.0) for end in ends)
         return value, low, high
 
+    def waited(self, kernels: tuple[str, ...], times: Array, points: Array) -> tuple[Array, tuple[str, ...]]:
+        """What the program's slowest rank takes over the mean of all at each of k configurations, and its class."""
+        mean = self.means(kernels, times, points).sum(axis=0)
+        slowest = self.program(kernels, times, points)[0] * times.sum(axis=0)
+        return slowest / np.where(mean > 0, mean, 1.0), self.slowest_class(kernels, times, points)
+
     def slowest_class(self, kernels: tuple[str, ...], times: Array, points: Array) -> tuple[str, ...]:
         """The class of ranks that the program waits for at each of k configurations."""
         total = self._seconds(kernels, times, points)[0].sum(axis=1)

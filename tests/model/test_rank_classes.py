@@ -133,3 +133,13 @@ def test_a_small_part_inside_of_a_large_kernel_is_followed(tmp_path: Path, who: 
         )
     total = fit(made, platform=None).breakdown(np.array([[1024.0]])).total
     assert total.value[0] == pytest.approx(PACE * work(1024).max(), rel=0.02)
+
+
+@pytest.mark.parametrize("given", ["means", "slowest"])
+def test_who_is_waited_for_has_the_imbalance_that_the_time_has(tmp_path: Path, given: str) -> None:
+    """The imbalance of all work together has a function of its own, which says another number."""
+    model = fit(record(tmp_path / "e", "last", "linear", given), platform=None)
+    broken = model.breakdown(np.array([[512.0]]))
+    total, waiting = broken.total.value[0, 0], broken.each["imbalance"][:, 0].sum()
+    (note,) = (note for note in model.predict(ranks=512, metrics=["time"]).notes if "all wait for" in note)
+    assert f"the last rank, which has {total / (total - waiting):.3g} times the mean work" in note
