@@ -56,7 +56,7 @@ def candidates(
     limits: Mapping[str, tuple[float | None, float | None]] | None = None,
     held: float | None = None,
 ) -> Candidates:
-    """All configurations under the rules, without those at or beyond a target; and each target inside of the range
+    """All configurations under the rules, without those at or beyond all targets; and each target inside of the range
     measured, as one run shows it best.
 
     Where nothing is left to measure there are no points. Raises InputError when a rule or limit names no parameter.
@@ -150,10 +150,10 @@ def _axis(
 def _open(axes: list[Array], measured: Array, targets: Array) -> Array:
     """Combinations (k, m) of the values that are left to measure.
 
-    None at or beyond a target, but each target inside of the range measured; none that was measured.
+    None at or beyond all targets, but each target inside of the range measured; none that was measured.
     """
     points = np.array(list(itertools.product(*axes)), dtype=np.float64).reshape(-1, len(axes))
-    beyond = np.any(np.all(points[:, None, :] >= targets[None] * (1 - SMALLEST_STEP), axis=2), axis=1)
+    beyond = np.all(points[:, None, :] >= targets[None] * (1 - SMALLEST_STEP), axis=(1, 2))
     inside = np.all((targets >= measured.min(axis=0)) & (targets <= measured.max(axis=0)), axis=1)
     points = np.unique(np.concatenate([points[~beyond], targets[inside]]), axis=0)
     seen = set(map(tuple, measured.tolist()))

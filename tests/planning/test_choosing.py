@@ -356,6 +356,14 @@ def test_candidates_follow_rules_and_limits_and_leave_out_targets_and_what_was_m
         candidates(("ranks", "size"), measured, target, None, {"size": (50, None)})
 
 
+def test_what_lies_below_one_of_several_targets_is_left_to_measure() -> None:
+    """Asked at 16 and 64 ranks, runs at 16 and 32 were left out as beyond 16, and all was said to be measured."""
+    measured = np.array([[1.0], [2], [4], [8]])
+    found = candidates(("ranks",), measured, np.array([[16.0], [64]]))
+    assert found.points.ravel().tolist() == [16, 32]
+    assert not found.none_left
+
+
 def test_a_target_below_all_that_was_measured_is_to_be_run_itself() -> None:
     found = candidates(("ranks",), np.array([[1024.0], [2048]]), np.array([[64.0]]))
     assert not len(found.points)
