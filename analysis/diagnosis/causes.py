@@ -72,20 +72,22 @@ def causes_of(evidence: Evidence) -> Causes:
 
     Where the data are insufficient for a kernel's time, a verdict stands only if both ends of its interval give it too,
     and none stands where the interval is no more than the value of other configurations;
-    where counts or times were sampled, only if it is sure over all that their samples may mean; none where a kernel has
-    no sample, so that its time is assumed.
+    where counts or times were sampled, only if it is sure over all that their samples may mean. Where a kernel has no
+    sample, so that its time is assumed, only messages and imbalance can be the verdict.
     """
     causes = _judge(evidence)
     if evidence.drawn:
         causes = pooled(causes, [_judge(each) for each in evidence.drawn])
     causes = _without_cycles(evidence, causes)
     beyond = over_the_roof(evidence, causes) | too_long(evidence, causes) | evidence.halted | evidence.files
-    if evidence.imputed is not None:
-        beyond |= evidence.imputed
+    # An assumed time does not part execution from memory, but it may be little beside messages and other ranks.
+    imputed = np.zeros(beyond.shape, dtype=bool) if evidence.imputed is None else evidence.imputed
+    beyond |= imputed & ~np.isin(causes.verdict, (COMMUNICATION, IMBALANCE))
     causes = replace(
         causes, verdict=np.where(beyond, UNDECIDED, causes.verdict), chance=np.where(beyond, np.nan, causes.chance)
     )
-    if evidence.ok.all():
+    known = evidence.ok & ~imputed
+    if known.all():
         return causes
     # A kernel that only communicates does so however long it takes.
     ends = [np.clip(np.nan_to_num(end), 0.0, MOST * evidence.computing) for end in (evidence.low, evidence.high)]
@@ -94,7 +96,7 @@ def causes_of(evidence: Evidence) -> Causes:
     stands &= ((evidence.low > 0) | evidence.calls) & evidence.sufficient
     # Counters of which one must be wrong say nothing of causes either.
     stands &= np.array([[CONTRADICT not in str(text) for text in row] for row in evidence.reason], dtype=bool)
-    return replace(causes, verdict=np.where(evidence.ok | stands, causes.verdict, UNDECIDED))
+    return replace(causes, verdict=np.where(known | stands, causes.verdict, UNDECIDED))
 
 
 def _without_cycles(evidence: Evidence, causes: Causes) -> Causes:

@@ -151,6 +151,19 @@ def sampled(evidence: Evidence, time: float, counts: float) -> Evidence:
     return replace(evidence, drawn=tuple(draws(evidence, behind)))
 
 
+def test_what_waits_for_others_is_known_without_a_sample(evidence: Make) -> None:
+    """Messages a hundred times as long as an assumed time bound a kernel, whatever that is; computing stays open."""
+    given = made(evidence, communication={"division": [500.0], "gather": [10.0]}, imbalance={"stream": [90.0]})
+    shape = given.computing.shape
+    ends = {"low": given.computing / 5, "high": given.computing * 5}
+    found = causes_of(replace(given, imputed=np.ones(shape, dtype=bool), **ends))
+    said = dict(zip(given.kernels, (VERDICTS[v] for v in found.verdict[:, 0]), strict=True))
+    assert said.pop("division") == "communication-bound"
+    assert said.pop("stream") == "imbalance-bound"
+    # Three seconds of computing may be fifteen, more than its ten of messages.
+    assert set(said.values()) == {"undecided"}
+
+
 def test_few_samples_of_time_leave_what_is_plain(evidence: Make) -> None:
     """Times so short that no memory could bring their bytes are no reason for doubt."""
     given = made(evidence)
