@@ -59,8 +59,10 @@ class Terms:
     def shown_blocking(self) -> Forecast:
         """`blocking` as people read it: a share of latencies is from 0 to 1, and no interval ends beyond, except at a
         value that holds other stalls too."""
-        lower, upper = np.maximum(self.blocking.lower, 0.0), np.minimum(self.blocking.upper, 1.0)
-        return replace(self.blocking, lower=lower, upper=np.fmax(upper, self.blocking.value))
+        value = np.where(self.blocking.value < ROUNDING, 0.0, self.blocking.value)
+        lower = np.maximum(self.blocking.lower, 0.0)
+        upper = np.fmax(np.minimum(self.blocking.upper, 1.0), value)
+        return replace(self.blocking, value=value, lower=lower, upper=upper)
 
 
 NO_TERMS = Terms((), NO_ROWS, NO_ROWS, NO_ROWS, np.zeros(0, dtype=bool), (), np.full(len(LEVELS), np.nan))
