@@ -35,8 +35,8 @@ def kind_of(line: Evidence) -> Kind:
     """The kind of scaling along `line`, whose points are measured rank counts that rise.
 
     ``strong`` where the divided part of what was counted, or of the time of kernels without counts, is above 1 - 1 /
-    :data:`NOTICED`. ``unknown`` at a single rank count, where times fall as much that scatter or the counts contradict,
-    and where a kernel is divided that is a small part of the work. ``weak`` otherwise.
+    :data:`NOTICED`. ``unknown`` at a single rank count, where times fall as much that scatter or, by their intervals
+    too, the counts contradict, and where a kernel is divided that is a small part of the work. ``weak`` otherwise.
     """
     rows = line.separate & ~line.calls.all(axis=1)
     if len(line.ranks) < 2 or not rows.any():
@@ -49,7 +49,9 @@ def kind_of(line: Evidence) -> Kind:
     fallen = by_times[:, ~counted].sum(axis=1)
     if by_counts[0].sum() > seen or (fallen[0] > seen and fallen[1] > 0):
         return "strong"
-    in_doubt = by_times[0].sum() > seen or counts_fall.any() or times_fall[~counted].any()
+    # Scatter makes times fall whose counts do not: these contradict counts only where their intervals fall too.
+    contradicted = np.where(counted, by_times[1], by_times[0]).sum() > seen
+    in_doubt = contradicted or counts_fall.any() or times_fall[~counted].any()
     return "unknown" if in_doubt else "weak"
 
 

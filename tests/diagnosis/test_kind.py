@@ -49,6 +49,11 @@ def test_counts_decide_and_times_that_contradict_them_leave_doubt(evidence: Make
     falls = {"work": over(lambda p: 20 / p), "search": over(lambda p: 1.5)}
     steady = {"work": over(lambda p: 4e10), "search": over(lambda p: 3e9)}
     assert kind_of(evidence(falls, RANKS, instructions=steady)) == "unknown"
+    # A fall within the times' intervals contradicts no count.
+    scattered = {"work": over(lambda p: 20 * p**-0.1), "search": over(lambda p: 1.5)}
+    assert kind_of(evidence(scattered, RANKS, instructions=steady)) == "unknown"
+    assert kind_of(evidence(scattered, RANKS, instructions=steady, wide=dict.fromkeys(steady, 2.0))) == "weak"
+    assert kind_of(evidence(scattered, RANKS, wide=dict.fromkeys(steady, 2.0))) == "unknown"
 
 
 def test_one_rank_count_shows_no_kind_and_no_efficiency(evidence: Make) -> None:
