@@ -25,6 +25,7 @@ from ranksight.comm.patterns.steps import Step
 from ranksight.core.arrays import Array, Mask, ratio
 from ranksight.core.dims import dims_create
 from ranksight.core.records import dataclass
+from ranksight.core.units import some_of
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.questions import MOST_RANKS
 from ranksight.model.series.reducing import Series
@@ -54,10 +55,8 @@ class Slabs(Structure):
 
     def improved(self, answer: Forecast, fitted: Fitted, points: Array, exact: Collection[Key]) -> Forecast:
         """The answers open for a second side, beyond the largest run."""
-        ranks = points[:, self.parameters.index("ranks")]
-        whole = (ranks > self.most) & (ranks == np.floor(ranks)) & (ranks < MOST_RANKS)
-        sides = np.array([dims_create(int(p), 2) for p in np.where(whole, ranks, 1.0)], dtype=np.float64)
-        cut = np.broadcast_to(whole & (sides[:, 1] > 1), (len(self.kernels), len(ranks)))
+        ranks, sides = points[:, self.parameters.index("ranks")], self._sides(points)
+        cut = np.broadcast_to(sides[:, 1] > 1, (len(self.kernels), len(ranks)))
         if not cut.any():
             return answer
         index = fitted.indices(self.keys)
@@ -69,6 +68,22 @@ class Slabs(Structure):
         upper = np.fmax(upper / farther, 1.0)
         pencils = Forecast.settled(slabs.value, slabs.lower * lower, slabs.upper * upper)
         return choose(answer, open_to(slabs, pencils, cut), index, cut)
+
+    def remark(self, points: Array) -> str:
+        """What the intervals at `points` (k, m) are open for; empty where nothing is."""
+        if not self.kernels or not (self._sides(points)[:, 1] > 1).any():
+            return ""
+        names = some_of(list(dict.fromkeys(self.kernels)))
+        return (
+            f"beyond {self.most:g} ranks programs may go over from slabs to pencils, as transforms do: the intervals "
+            f"of messages and bytes of {names} have that, too"
+        )
+
+    def _sides(self, points: Array) -> Array:
+        """Sides (k, 2) of the pencils that ranks beyond the largest run may cut; 1 and 1 where they cut none."""
+        ranks = points[:, self.parameters.index("ranks")]
+        whole = (ranks > self.most) & (ranks == np.floor(ranks)) & (ranks < MOST_RANKS)
+        return np.array([dims_create(int(p), 2) for p in np.where(whole, ranks, 1.0)], dtype=np.float64)
 
     def _fits(self) -> bool:
         shape = (len(self.kernels),)

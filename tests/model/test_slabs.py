@@ -60,6 +60,14 @@ def test_there_are_no_pencils_within_the_runs_nor_on_a_prime_number(ranks: float
     assert (answer.upper == 1).all()
 
 
+def test_what_intervals_are_open_for_is_said_where_they_are() -> None:
+    slabs = find_slabs(halo(), RING, {"fft"})
+    assert "from slabs to pencils, as transforms do: the intervals of messages and bytes of halo" in slabs.remark(
+        np.array([[8.0, 32.0], [16.0, 32.0]])
+    )
+    assert slabs.remark(np.array([[8.0, 32.0], [13.0, 32.0]])) == NO_SLABS.remark(np.array([[16.0, 32.0]])) == ""
+
+
 def test_two_exchanges_take_the_place_of_one_transpose() -> None:
     ranks, size = POINTS.T
     given = series(fft=(6.0 + 0 * ranks, 96 * size**3 / ranks), sizes=(6.0 + 0 * ranks, 48.0 + 0 * ranks))
