@@ -13,7 +13,7 @@ import numpy as np
 from ranksight.core.arrays import Array, Index
 from ranksight.core.records import dataclass
 from ranksight.model.process.posterior import Process
-from ranksight.model.process.prevalence import along_one, offered_at
+from ranksight.model.process.prevalence import along_one, doubling, offered_at
 from ranksight.model.process.solve import divisions
 from ranksight.model.search.terms import LEVELLING, LEVELS, ONE, beyond_doubling, growth, values
 
@@ -25,6 +25,8 @@ CLOSE = 0.02
 """Largest relative difference, 1, with which fewer terms are preferred to a closer sum of more."""
 RIDGE = 1e-9
 """Part of the normal equations that keeps terms apart that are nearly one."""
+SLOWLY = 1 / 12
+"""Power that grows about as a logarithm does."""
 LARGEST = 1e6
 """Difference of forms that do not fit at all."""
 BATCH = 24
@@ -55,16 +57,19 @@ def nearest_sums(points: Array, medians: Array, measured: Array) -> Shown:
     and of single powers; `measured` (n, 1) as the values were."""
     terms, members = along_one()
     runs, x = divisions(measured, measured), divisions(points, measured)
-    every = members[offered_at(terms, members, runs)]
+    offered = offered_at(terms, members, runs) & ~((measured.max() <= 1) & doubling(terms, members))
+    every = members[offered]
     listed, order = _listed(_in_measured(terms, measured), every[None], x, medians, runs)
     return _as_measured(_with_powers(np.log(x[:, 0]), medians, _in_powers(listed, order)), measured)
 
 
 def _in_measured(terms: Array, measured: Array) -> Array:
     """Terms (t, d, 3) with the powers alone of coordinates that are divisions of one: these are powers of the parameter
-    that was `measured` (n, d), too."""
-    divided = (measured.max(axis=0) <= 1)[:, None] & (np.arange(3) > 0) & (terms[..., 2] >= 0)[..., None]
-    return np.where(divided, 0.0, terms)
+    that was `measured` (n, d), too. A small one stands for a logarithm."""
+    divided = (measured.max(axis=0) <= 1) & (terms[..., 2] == 0)
+    logarithm = divided & (terms[..., 0] == 0) & (terms[..., 1] > 0)
+    power = terms[..., 0] + SLOWLY * logarithm
+    return np.where(divided[..., None], np.stack([power, 0 * power, 0 * power], axis=-1), terms)
 
 
 def _as_measured(sums: Shown, measured: Array) -> Shown:

@@ -45,6 +45,12 @@ def test_what_is_printed_is_of_the_parameter_itself() -> None:
     assert formula.endswith("/ dx³")
 
 
+def test_no_term_is_printed_twice() -> None:
+    x = np.array([0.1, 0.3, 0.5, 0.7, 0.9])
+    formula = readable(_model(x, 10 - 8 * x, name="filled").table()["formula"][0])
+    assert formula.replace("-", "+").count("+") == 1
+
+
 def test_zero_among_fractions_has_a_function() -> None:
     x = np.array([0, 0.1, 0.2, 0.3, 0.5])
     table = _model(x, 10 + 8 * x, name="fill").predict(fill=0.4, metrics="time").table()
