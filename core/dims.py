@@ -15,6 +15,8 @@ _TERM = r"(?:grid2\.[xy]|grid3\.[xyz]|[A-Za-z_][A-Za-z0-9_]*)"
 FIELD = re.compile(rf"\{{({_TERM}(?:\*{_TERM})*)\}}")
 """A parameter of a command's template, a side of the process grid, or a product of them, in braces."""
 _SIDE = re.compile(r"grid([23])\.[xyz]")
+MOST_RANKS = 2.0**40
+"""Ranks up to which grids, blocks and sums of the ranks are computed."""
 EQUAL = 1e-9
 """Relative difference of two surfaces up to which they are the same."""
 

@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 
 from ranksight.core.arrays import Array
+from ranksight.core.dims import MOST_RANKS
 from ranksight.core.errors import InputError, QuestionError, meant
 
 MOST_ANSWERS = 10_000_000
-MOST_RANKS = 2.0**40
-"""Ranks up to which grids, blocks and sums of the ranks are computed."""
 NO_CLOCK = "fit with --clock HZ, or with --platform NAME of the machine that was measured: time = cycles / clock"
 """What helps where cycles were counted, no time was measured, and no clock is known."""
 

@@ -18,7 +18,15 @@ from ranksight.model.fitting.changes import Begun
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.fitting.iterations import hidden_slope, lines
 from ranksight.model.fitting.joining import join
-from ranksight.model.fitting.outcome import Searched, by_process, fitted_by_process, fitted_from, joined
+from ranksight.model.fitting.outcome import (
+    Searched,
+    by_process,
+    fitted_by_process,
+    fitted_from,
+    joined,
+    of_measured,
+)
+from ranksight.model.process.solve import divisions
 from ranksight.model.search import shrinkage
 from ranksight.model.search.crosswise import LINE, Crossed
 from ranksight.model.search.offer import Offer
@@ -105,13 +113,21 @@ def fit_series(
         return join([rest, by_the_process], parts)
     label = space if isinstance(space, str) else "own"
 
-    def searched(rows: Index, some: Location) -> Fitted:
+    def along(x: Array, rows: Index, some: Location) -> Fitted:
         part = series.select(rows)
         shared = _groups(part.metrics, sampled[rows]), positive[rows]
-        result = _Task(offered, series.points, *shared, intervals, line, grid).search(some)
+        result = _Task(offered, x, *shared, intervals, line, grid).search(some)
         if line is not None:
             result.drift[:, line] = hidden_slope(part, result.found, line)[:, None]
         return fitted_from(part, label, some, positive[rows], result)
+
+    def searched(rows: Index, some: Location) -> Fitted:
+        x = divisions(series.points, series.points)
+        divided = (x != series.points).any(axis=0)
+        fitted = along(x, rows, some)
+        # Only powers and logarithms of a division are those of the parameter, too.
+        written = not (fitted.terms[..., 2] * divided).any()
+        return of_measured(fitted, divided) if written else along(series.points, rows, some)
 
     fitted = searched(np.arange(len(series)), location)
     if line is not None:

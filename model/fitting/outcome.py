@@ -93,6 +93,16 @@ def fitted_from(series: Series, label: str, location: Location, positive: Mask, 
     )
 
 
+def of_measured(fitted: Fitted, divided: Mask) -> Fitted:
+    """Functions of the parameters from those of their divisions along the axes that are `divided` (m,)
+    (:func:`ranksight.model.process.solve.divisions`): a power is another one, and a logarithm has the other sign."""
+    power = np.where(divided[:, None] & (np.arange(3) == 0), -1.0, 1.0)
+    odd = (fitted.terms[..., 1] * divided).sum(axis=1) % 2 == 1
+    sign = np.where((fitted.members >= 0) & np.append(odd, False)[fitted.members], -1.0, 1.0)
+    root = fitted.root * sign[..., None]
+    return replace(fitted, terms=fitted.terms * power + 0.0, coefficient=fitted.coefficient * sign, root=root)
+
+
 def _shared(series: Series, label: str, location: Location) -> dict[str, Any]:
     """Fields of :class:`Fitted` that follow from the series, however their functions were found."""
     quality = judge(location)

@@ -47,7 +47,8 @@ ROOT_TWO_PI = float(np.sqrt(2 * np.pi))
 def divisions(points: Array, runs: Array) -> Array:
     """Coordinates (k, d) that terms are functions of, at `points` (k, d): how often a value goes into one, of those
     that were at most one in all `runs` (n, d), such as a mesh width, a time step or a tolerance."""
-    return np.asarray(np.where(runs.max(axis=0) <= 1, 1 / points, points))
+    fine = (runs.max(axis=0) <= 1) & (runs.min(axis=0) > 0)
+    return np.asarray(np.divide(1.0, points, out=np.array(points, dtype=np.float64), where=fine))
 
 
 def efolds(points: Array, runs: Array) -> Array:

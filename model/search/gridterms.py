@@ -25,9 +25,8 @@ from math import log2, prod
 import numpy as np
 
 from ranksight.core.arrays import Array
-from ranksight.core.dims import dims_create
+from ranksight.core.dims import MOST_RANKS, dims_create
 from ranksight.core.records import dataclass
-from ranksight.model.questions import MOST_RANKS
 
 Sides = tuple[int, ...]
 

@@ -20,11 +20,10 @@ import numpy as np
 
 from ranksight.core import special
 from ranksight.core.arrays import Array, Index, Mask
-from ranksight.core.dims import dims_create
+from ranksight.core.dims import MOST_RANKS, dims_create
 from ranksight.core.records import dataclass
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.quantity import CENTRAL, TAIL
-from ranksight.model.questions import MOST_RANKS
 from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
 from ranksight.model.structure.gridlaw import CLOSE, EXACT, SENT

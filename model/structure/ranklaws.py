@@ -36,10 +36,10 @@ from typing import Any
 import numpy as np
 
 from ranksight.core.arrays import Array, Index, Ints, Mask, log_ratio
+from ranksight.core.dims import MOST_RANKS
 from ranksight.core.records import dataclass
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.quantity import CENTRAL, TAIL
-from ranksight.model.questions import MOST_RANKS
 from ranksight.model.search.terms import last_partners
 from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce

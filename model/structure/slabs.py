@@ -23,11 +23,10 @@ from ranksight.comm.patterns.recognition import Explanation
 from ranksight.comm.patterns.rule import Rule
 from ranksight.comm.patterns.steps import Step
 from ranksight.core.arrays import Array, Mask, ratio
-from ranksight.core.dims import dims_create
+from ranksight.core.dims import MOST_RANKS, dims_create
 from ranksight.core.records import dataclass
 from ranksight.core.units import some_of
 from ranksight.model.fitting.fitted import Fitted
-from ranksight.model.questions import MOST_RANKS
 from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
 from ranksight.model.structure.gridlaw import EXACT, SENT

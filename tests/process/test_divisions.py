@@ -45,6 +45,28 @@ def test_what_is_printed_is_of_the_parameter_itself() -> None:
     assert formula.endswith("/ dx³")
 
 
+def test_counts_of_widths_are_exact() -> None:
+    """They were a constant, 97 % too low at half the width."""
+    rows = [(p, x, 200 + 1e4 / x**3 / p) for p in (1, 2, 4, 8) for x in (0.1, 0.05, 0.025, 0.0125)]
+    ranks, dx, instructions = (list(column) for column in zip(*rows, strict=True))
+    columns = {"ranks": ranks, "dx": dx, "instructions": instructions}
+    model = rs.fit(rs.from_dict(columns, ["ranks", "dx"], metrics=["instructions"]))
+    table = model.predict(ranks=16, dx=0.00625, metrics="instructions").table()
+    assert table["value"][0] == pytest.approx(200 + 1e4 / 0.00625**3 / 16, rel=1e-3)
+    assert table["upper"][0] < 1.2 * table["value"][0]
+
+
+@pytest.mark.parametrize("power", [1, 2])
+def test_counts_of_a_tolerance_have_its_logarithm(power: int) -> None:
+    tolerance = np.array([1e-2, 1e-3, 1e-4, 1e-6, 1e-8])
+    law = 3e5 * np.log2(1 / tolerance) ** power + 1e6
+    model = rs.fit(rs.from_dict({"tol": tolerance, "instructions": law}, ["tol"], metrics=["instructions"]))
+    table = model.predict(tol=[1e-5, 1e-10], metrics="instructions").table()
+    true = 3e5 * np.log2([1e5, 1e10]) ** power + 1e6
+    np.testing.assert_allclose(table["value"], true, rtol=1e-3)
+    assert ((table["lower"] <= true) & (true <= table["upper"])).all()
+
+
 def test_no_term_is_printed_twice() -> None:
     x = np.array([0.1, 0.3, 0.5, 0.7, 0.9])
     formula = readable(_model(x, 10 - 8 * x, name="filled").table()["formula"][0])
