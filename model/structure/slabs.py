@@ -70,7 +70,7 @@ class Slabs(Structure):
 
     def remark(self, points: Array) -> str:
         """What the intervals at `points` (k, m) are open for; empty where nothing is."""
-        if not self.kernels or not (self._sides(points)[:, 1] > 1).any():
+        if not (self._sides(points)[:, 1] > 1).any():
             return ""
         names = some_of(list(dict.fromkeys(self.kernels)))
         return (
