@@ -26,8 +26,6 @@ JOB = ("JobName", "SubmitLine", "WorkDir")
 _DIGITS, _DECIMAL = r"\d+", r"\d+(?:[.,]\d+)?"
 _NUMBER = re.compile(_DECIMAL)
 _FRACTION = re.compile(r"[.,]").search
-
-
 _GROUP = re.compile(r"\((?:[^()]*[\\\[+*?{|]|[^)]*$)")
 
 

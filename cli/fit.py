@@ -238,13 +238,14 @@ def _print(
         _separated.write(columns, known)
         return
     from ranksight.core.valuerules import next_value
+    from ranksight.model.process.solve import dividing
     from ranksight.reports.terminal import Text, next_step, show
 
     show(*blocks(model, checked))
     # A parameter that shows no growth is asked for at a value that was measured: times have none from two values.
     twice = np.where([len(np.unique(column)) > 2 for column in model.training.T], 2.0, 1.0)
     least, most = model.training.min(axis=0), model.training.max(axis=0)
-    finer = most <= 1  # mesh widths and tolerances
+    finer = dividing(model.training)  # mesh widths and tolerances
     ahead = np.where(finer, least / twice, most * twice)[None]
     if "ranks" in model.parameters:
         at = model.parameters.index("ranks")

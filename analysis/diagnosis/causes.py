@@ -80,7 +80,7 @@ def causes_of(evidence: Evidence) -> Causes:
         causes = pooled(causes, [_judge(each) for each in evidence.drawn])
     causes = _without_cycles(evidence, causes)
     beyond = over_the_roof(evidence, causes) | too_long(evidence, causes) | evidence.halted | evidence.files
-    # An assumed time does not part execution from memory, but it may be little beside messages and other ranks.
+    # An assumed time does not tell execution from memory, but it may be small compared with messages and imbalance.
     imputed = np.zeros(beyond.shape, dtype=bool) if evidence.imputed is None else evidence.imputed
     beyond |= imputed & ~np.isin(causes.verdict, (COMMUNICATION, IMBALANCE))
     causes = replace(

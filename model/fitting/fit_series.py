@@ -26,7 +26,7 @@ from ranksight.model.fitting.outcome import (
     joined,
     of_measured,
 )
-from ranksight.model.process.solve import divisions
+from ranksight.model.process.solve import dividing, divisions
 from ranksight.model.search import shrinkage
 from ranksight.model.search.crosswise import LINE, Crossed
 from ranksight.model.search.offer import Offer
@@ -122,9 +122,8 @@ def fit_series(
         return fitted_from(part, label, some, positive[rows], result)
 
     def searched(rows: Index, some: Location) -> Fitted:
-        x = divisions(series.points, series.points)
-        divided = (x != series.points).any(axis=0)
-        fitted = along(x, rows, some)
+        divided = dividing(series.points)
+        fitted = along(divisions(series.points, series.points), rows, some)
         # Only powers and logarithms of a division are those of the parameter, too.
         written = not (fitted.terms[..., 2] * divided).any()
         return of_measured(fitted, divided) if written else along(series.points, rows, some)

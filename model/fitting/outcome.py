@@ -24,6 +24,7 @@ from ranksight.model.process.prevalence import learned
 from ranksight.model.process.products import CHOSEN
 from ranksight.model.process.shown import BEYOND, points_shown, shown
 from ranksight.model.search.screening import Found
+from ranksight.model.search.terms import of_inverses
 from ranksight.model.series.domains import NOT_DESCRIBED, Domains
 from ranksight.model.series.noise import Location, behaviours, judge
 from ranksight.model.series.reducing import Series
@@ -96,11 +97,10 @@ def fitted_from(series: Series, label: str, location: Location, positive: Mask, 
 def of_measured(fitted: Fitted, divided: Mask) -> Fitted:
     """Functions of the parameters from those of their divisions along the axes that are `divided` (m,)
     (:func:`ranksight.model.process.solve.divisions`): a power is another one, and a logarithm has the other sign."""
-    power = np.where(divided[:, None] & (np.arange(3) == 0), -1.0, 1.0)
     odd = (fitted.terms[..., 1] * divided).sum(axis=1) % 2 == 1
     sign = np.where((fitted.members >= 0) & np.append(odd, False)[fitted.members], -1.0, 1.0)
-    root = fitted.root * sign[..., None]
-    return replace(fitted, terms=fitted.terms * power + 0.0, coefficient=fitted.coefficient * sign, root=root)
+    terms, root = of_inverses(fitted.terms, divided), fitted.root * sign[..., None]
+    return replace(fitted, terms=terms, coefficient=fitted.coefficient * sign, root=root)
 
 
 def _shared(series: Series, label: str, location: Location) -> dict[str, Any]:

@@ -13,9 +13,9 @@ import numpy as np
 from ranksight.core.arrays import Array, Index
 from ranksight.core.records import dataclass
 from ranksight.model.process.posterior import Process
-from ranksight.model.process.prevalence import along_one, doubling, offered_at
-from ranksight.model.process.solve import divisions
-from ranksight.model.search.terms import LEVELLING, LEVELS, ONE, beyond_doubling, growth, values
+from ranksight.model.process.prevalence import SLOW, along_one, doubling, offered_at
+from ranksight.model.process.solve import dividing, divisions
+from ranksight.model.search.terms import LEVELLING, LEVELS, ONE, beyond_doubling, growth, of_inverses, values
 
 BEYOND = 16.0
 """Factor of the largest measured value up to which the printed function holds."""
@@ -25,8 +25,6 @@ CLOSE = 0.02
 """Largest relative difference, 1, with which fewer terms are preferred to a closer sum of more."""
 RIDGE = 1e-9
 """Part of the normal equations that keeps terms apart that are nearly one."""
-SLOWLY = 1 / 12
-"""Power that grows about as a logarithm does."""
 LARGEST = 1e6
 """Difference of forms that do not fit at all."""
 BATCH = 24
@@ -57,7 +55,7 @@ def nearest_sums(points: Array, medians: Array, measured: Array) -> Shown:
     and of single powers; `measured` (n, 1) as the values were."""
     terms, members = along_one()
     runs, x = divisions(measured, measured), divisions(points, measured)
-    offered = offered_at(terms, members, runs) & ~((measured.max() <= 1) & doubling(terms, members))
+    offered = offered_at(terms, members, runs) & ~(dividing(measured)[0] & doubling(terms, members))
     every = members[offered]
     listed, order = _listed(_in_measured(terms, measured), every[None], x, medians, runs)
     return _as_measured(_with_powers(np.log(x[:, 0]), medians, _in_powers(listed, order)), measured)
@@ -65,17 +63,16 @@ def nearest_sums(points: Array, medians: Array, measured: Array) -> Shown:
 
 def _in_measured(terms: Array, measured: Array) -> Array:
     """Terms (t, d, 3) with the powers alone of coordinates that are divisions of one: these are powers of the parameter
-    that was `measured` (n, d), too. A small one stands for a logarithm."""
-    divided = (measured.max(axis=0) <= 1) & (terms[..., 2] == 0)
-    logarithm = divided & (terms[..., 0] == 0) & (terms[..., 1] > 0)
-    power = terms[..., 0] + SLOWLY * logarithm
-    return np.where(divided[..., None], np.stack([power, 0 * power, 0 * power], axis=-1), terms)
+    that was `measured` (n, d), too. The slowest stands for a logarithm."""
+    divided = dividing(measured) & (terms[..., 2] == 0)
+    logarithm = (terms[..., 0] == 0) & (terms[..., 1] > 0)
+    power = np.where(logarithm, SLOW[0][0], terms[..., 0])
+    return np.where(divided[..., None], power[..., None] * (np.arange(3) == 0), terms)
 
 
 def _as_measured(sums: Shown, measured: Array) -> Shown:
     """The same in powers of the parameters that were `measured` (n, d), where it is of divisions of one."""
-    power = np.where(measured.max(axis=0) <= 1, -1.0, 1.0)[:, None] * (np.arange(3) == 0) + (np.arange(3) > 0)
-    return replace(sums, terms=sums.terms * power + 0.0)
+    return replace(sums, terms=of_inverses(sums.terms, dividing(measured)))
 
 
 def _listed(terms: Array, members: Index, points: Array, medians: Array, measured: Array) -> tuple[Shown, list[int]]:

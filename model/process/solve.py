@@ -44,11 +44,16 @@ SHIFT, SPREAD = np.array([0.0, 0.3, 0.0]), np.array([0.0, 0.2, 0.7])
 ROOT_TWO_PI = float(np.sqrt(2 * np.pi))
 
 
+def dividing(runs: Array) -> Mask:
+    """Which coordinates (d,) were above zero and at most one in all `runs` (n, d), such as a mesh width, a time step or
+    a tolerance."""
+    return np.asarray((runs.max(axis=0) <= 1) & (runs.min(axis=0) > 0))
+
+
 def divisions(points: Array, runs: Array) -> Array:
     """Coordinates (k, d) that terms are functions of, at `points` (k, d): how often a value goes into one, of those
-    that were at most one in all `runs` (n, d), such as a mesh width, a time step or a tolerance."""
-    fine = (runs.max(axis=0) <= 1) & (runs.min(axis=0) > 0)
-    return np.asarray(np.divide(1.0, points, out=np.array(points, dtype=np.float64), where=fine))
+    that are :func:`dividing` in the `runs` (n, d)."""
+    return np.asarray(np.divide(1.0, points, out=np.array(points, dtype=np.float64), where=dividing(runs)))
 
 
 def efolds(points: Array, runs: Array) -> Array:

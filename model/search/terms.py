@@ -171,6 +171,12 @@ def values(terms: Array, points: Array) -> Array:
         return np.asarray(sign * np.exp(size))
 
 
+def of_inverses(terms: Array, divided: Mask) -> Array:
+    """Terms (t, m, 3) with the opposite powers along the axes that are `divided` (m,): those of the inverse."""
+    power = np.where(divided[:, None] & (np.arange(3) == 0), -1.0, 1.0)
+    return np.asarray(terms * power + 0.0)  # and no power of -0
+
+
 def beyond_doubling(terms: Array, points: Array) -> Mask:
     """Which terms (..., m, 3) double along a parameter that, at points (n, m), counts no doublings (:data:`STEPS`), or
     double too often to have a say (:data:`JUMP`, :data:`RANGE`)."""

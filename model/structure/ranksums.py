@@ -21,8 +21,7 @@ from ranksight.model.structure.sumkinds import (
     corners,
     cut_edges,
     grouped,
-    met_once,
-    rare,
+    rare_sums,
 )
 
 FEWEST = 2
@@ -92,8 +91,7 @@ def find_costs(values: Array, ranks: Ints, calls: Mask, once: Mask) -> tuple[Arr
     met = np.where(decided[..., None], cost, 0.0).sum(axis=1) / np.maximum(decided.sum(axis=1), 1)[:, None]
     met[~decided.any(axis=1)] = np.inf
     # Who sends to each of many ranks is rare, or once to who is met twice, and a tree is usual.
-    rarely = np.array([[any(seldom[list(one)]) for one in every] for seldom in (rare(), rare() & ~met_once())])
-    met -= priors.RARE_TERM * calls[:, None] * rarely[once.astype(np.intp)]
+    met -= priors.RARE_TERM * calls[:, None] * rare_sums()[once.astype(np.intp)]
     return met, shown, proven
 
 

@@ -142,8 +142,8 @@ def _structured(
     functional = exact_keys(series, fitted)
     law = law.without(functional - law.exact)
     lawful, decided = set(law.keys), set() if law.open else law.exact
-    often = {key for key in functional if key[1] != "peers"}
-    sent = {key for key in names - decided if key[1] in SENT or (key[1] in CALLS and key not in often)}
+    by_ranks = {*SENT, "peers"}
+    sent = {key for key in names - decided if key[1] in by_ranks or (key[1] in CALLS and key not in functional)}
     together = frozenset(kernel for kernel, whole in called.items() if whole)
     traced, number, irregular, uneven = sent_to
     grids = grids_of(experiment)[0] if "ranks" in experiment.parameters else ()

@@ -81,6 +81,13 @@ def met_once() -> Mask:
 
 
 @lru_cache(maxsize=1)
+def rare_sums() -> Mask:
+    """Sums (2, h) with a term that is :func:`rare`; in the second row without :func:`met_once`."""
+    kinds = rare(), rare() & ~met_once()
+    return np.array([[bool(kind[list(one)].any()) for one in sums()] for kind in kinds])
+
+
+@lru_cache(maxsize=1)
 def limits() -> Index:
     """Partners that a rank has at most by each sum (h,); 0 where they are not limited."""
     of_terms = np.array([term.limit for term in RANK_TERMS.values()])

@@ -43,7 +43,7 @@ def test_a_serial_loop_of_rank_0_is_found_and_named(
     main(["diagnose", "solver.exp.model.json", "--ranks", "512"])
     printed = words(capsys)
     assert "serial section: summarise: rank 0 alone runs it, and the others wait" in printed
-    # Beside other work its few samples leave the growth of its time open; that of its instructions is tested below.
+    # On a busy machine its few samples leave the growth of its time open; that of its instructions is tested below.
     assert re.search(r"growth: summarise: grows with the ranks from \d+ on|growth undecided: summarise", printed)
     main(["predict", "solver.exp.model.json", "--ranks", "64,512", "--metric", "instructions", "--format", "json"])
     rows = json.loads(capsys.readouterr().out)["predictions"]

@@ -44,7 +44,7 @@ def test_neighbours_on_a_grid_are_a_rival_of_doublings(
 
 
 def test_the_busiest_rank_has_whole_units(tmp_path: Path) -> None:
-    """At 32 ranks the mean was given, and beside it a note that the busiest rank has a third more."""
+    """At 32 ranks the mean was given, with a note that the busiest rank has a third more."""
 
     def law(ranks: int) -> float:
         return 5e5 * -(-48 // ranks) + 1200
