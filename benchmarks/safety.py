@@ -14,8 +14,9 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks.hostile.kills import Tally, at_any_time
+from benchmarks.hostile.campaign_kills import at_any_time
 from benchmarks.hostile.page import NAMES, show
+from benchmarks.hostile.programs import Tally
 from benchmarks.hostile.reading import CPU, Came, read_inputs
 from benchmarks.hostile.samples import make
 from benchmarks.hostile.surroundings import CASES, surround

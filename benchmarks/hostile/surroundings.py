@@ -20,7 +20,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from benchmarks.hostile.kills import SBATCH, Program, Tally, complete, strangers
+from benchmarks.hostile.campaign_kills import SBATCH
+from benchmarks.hostile.programs import Program, Tally, complete, strangers
 from benchmarks.hostile.samples import TABLE, experiment
 from benchmarks.settings import ROOT, Skipped
 

@@ -19,9 +19,9 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from benchmarks import safety
-from benchmarks.hostile.kills import Program, Tally, complete
 from benchmarks.hostile.mutating import GRAMMARS, mutated
 from benchmarks.hostile.page import CHROMIUM, NAMES, show
+from benchmarks.hostile.programs import Program, Tally, complete
 from benchmarks.hostile.reading import read_inputs
 from benchmarks.hostile.samples import experiment, make
 from benchmarks.hostile.surroundings import CASES, Surroundings, no_room, surround
