@@ -130,6 +130,8 @@ def scores_of(x: Array, times: Array) -> NDArray[np.float32]:
         for kind, place in zip(kinds.tolist(), places.tolist(), strict=True):
             odd = mine.odd(np.full(len(part), kind), np.full(len(part), place))
             each = evidence(odd if kind == 0 else smoothed(odd, SMOOTHING), at, members, SCALES)
+            if kind == 1:  # most repetitions of a value are too seldom slow to say how often one run is
+                each[mine.most[:, place] > 1] = -np.inf
             found[part, ..., kind] = np.logaddexp(found[part, ..., kind], each - np.log((kinds == kind).sum()))
     listed = ~of_free_power(terms, members)
     found[..., ~offered.with_odd, 1:] = -np.inf

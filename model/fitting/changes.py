@@ -239,6 +239,12 @@ def _meets(fitted: Fitted, most: Index) -> Mask:
     return np.asarray(exact & (_size(fitted) <= most))
 
 
+def loosely_met(fitted: Fitted) -> Mask:
+    """Series (s,) whose leading hypothesis misses their values though it has more than half as many terms: so many
+    terms follow any scatter, such as that of work which ranks divide unevenly, and go on with it."""
+    return np.asarray(~_meets(fitted, fitted.count) & (2 * _size(fitted) > fitted.count))
+
+
 def constant(fitted: Fitted, rows: Index, values: Array) -> Fitted:
     """Functions of series that are printed as constants, with none below a change."""
     b, one = len(rows), np.ones(len(rows))
@@ -301,7 +307,8 @@ def _evidence(x: Array, data: Data, prevalence: Prevalence, domains: Domains | N
     prevalence, members, at = prevalence.over(along, domains)
 
     def total(side: slice) -> Array:
-        part = Data(data.u[side] - data.u[side][:1], data.logs[:, side], data.noise[:, side], data.logs[:, side])
+        logs, noise, most = (each[:, side] for each in (data.logs, data.noise, data.most))
+        part = Data(data.u[side] - data.u[side][:1], logs, noise, logs, most)
         joint = evidence(smoothed(part, SMOOTHING), at[:, side], members, prevalence.scales) + prevalence.joint
         return np.asarray(special.logsumexp(joint.reshape(len(joint), -1), axis=1))
 

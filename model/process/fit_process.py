@@ -48,7 +48,7 @@ def unsmoothed(points: Array, location: Location) -> Data:
     logs = np.log(sizes)
     scatter = np.where(np.isnan(location.variance), 0.0, location.variance)
     noise = scatter[:, None] * (location.scale / sizes) ** 2 / np.where(present, location.repeats, 1.0)
-    return Data(efolds(points, points), logs, np.where(present, noise, np.inf), logs)
+    return Data(efolds(points, points), logs, np.where(present, noise, np.inf), logs, location.repeats // 2 + 1)
 
 
 def fit_process(

@@ -186,7 +186,7 @@ class Process(Stored):
         """One hypothesis a row: its data, its columns (f, q, n), their units (f, q), and its terms (f, q)."""
         count, many, width = self.members.shape
         noise = np.where(np.isnan(self.noise), np.inf, self.noise)
-        data = Data(efolds(self.points, self.points), self.logs, noise, self.centre)
+        data = Data(efolds(self.points, self.points), self.logs, noise, self.centre, np.ones(noise.shape))
         flat, used = data.part(np.repeat(np.arange(count), many)), self.members.reshape(-1, width)
         flat = flat.odd(self.kind.reshape(-1), self.place.reshape(-1))
         at = values(self.terms, coordinates(divisions(self.points, self.points), self.domains))[np.maximum(used, 0)]

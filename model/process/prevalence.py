@@ -186,6 +186,12 @@ class Prevalence:
         place = np.array([0, *range(count), int(u[:, 0].argmin())])
         return kind, place, self.kinds[kind] - np.log(np.where(kind == 1, count, 1))
 
+    @staticmethod
+    def of_most(odds: Array, kind: Index, most: Array) -> Array:
+        """Logarithms (..., k) of the odds that runs are of a `kind` (k,) which have `odds` (k,) where nothing was
+        repeated. Repetitions are runs of their own: a median is slow if `most` (..., k) of its repetitions are."""
+        return np.asarray(odds * np.where(kind == 1, most, 1))
+
     @cached_property
     def joint(self) -> Array:
         """Logarithm of the weight (h, g) of the means that occur under each covariance: only the exponent of a single

@@ -59,26 +59,30 @@ def compared_over_several(
             means, hypotheses = _compared(part, of_part, terms, prevalence, odds[0])
         numbers = terms.numbers(np.broadcast_to(np.arange(of_part.shape[1]), of_part.shape[:2]))
         doubted, place = np.zeros(len(rows), dtype=bool), np.zeros(len(rows), dtype=np.intp)
+        slower = np.zeros(len(rows))
         if len(kind) > 1:
             place, gain = _slowest(part, of_part, means, hypotheses)
-            doubted = gain + odds[1] - odds[0] > np.log(DOUBTED)
+            slower = prevalence.of_most(odds[1] - odds[0], kind[1], part.most[np.arange(len(rows)), place])
+            doubted = gain + slower > np.log(DOUBTED)
         for some in filter(len, (np.flatnonzero(~doubted), np.flatnonzero(doubted))):
             selected, of_some, usual = part.part(some), means[some], hypotheses.part(some)
             if doubted[some].any():
                 odd = np.full(len(some), 1), place[some]
                 slowed, of_terms = smoothed(selected.odd(*odd), SMOOTHING), Products(terms.factors[some])
-                slow = _compared(slowed, of_part[some], of_terms, prevalence, odds[1], means.shape[1], odd)
+                slow = _compared(
+                    slowed, of_part[some], of_terms, prevalence, odds[0] + slower[some], means.shape[1], odd
+                )
                 of_some, usual = np.concatenate([of_some, slow[0]], axis=1), Hypotheses.joined([usual, slow[1]])
             yield rows[some], selected, numbers[some], of_part[some], of_some, usual
 
 
 def _compared(
-    data: Data, at: Array, several: Products, prevalence: Prevalence, odds: float, first: int = 0, odd: Odd = USUAL
+    data: Data, at: Array, several: Products, prevalence: Prevalence, odds: Array, first: int = 0, odd: Odd = USUAL
 ) -> tuple[Index, Hypotheses]:
-    """Means (s, h, :data:`TERMS`) over terms `at` (s, t, n), numbered from `first`, and their hypotheses; `odds`:
-    logarithm of how likely that run is which is taken for `odd`."""
+    """Means (s, h, :data:`TERMS`) over terms `at` (s, t, n), numbered from `first`, and their hypotheses; `odds` (s,)
+    or of all: logarithm of how likely that run is which is taken for `odd`."""
     members, prior = grown(data, at, several, prevalence)
-    prior = prior[..., None] + prevalence.under(several.of_free_power(members)) + odds
+    prior = prior[..., None] + prevalence.under(several.of_free_power(members)) + odds[..., None, None]
     if odd is not USUAL:
         prior = np.where(prevalence.with_odd, prior, -np.inf)
     mean = np.broadcast_to(first + np.arange(members.shape[1]), members.shape[:2])

@@ -74,6 +74,7 @@ class Data:
     logs: Array  # (s, n): of the located values; 0 where there is none
     noise: Array  # (s, n): variance of each, without scatter between jobs; infinite where there is none
     centre: Array  # (s, n): logarithms of functions near the values, at which the model is made linear
+    most: Array  # (s, n): repetitions that have to be odd for a value to be: most of its own
 
     @property
     def absent(self) -> Mask:
@@ -92,12 +93,12 @@ class Data:
 
     def part(self, rows: Index) -> Data:
         """The same of some series."""
-        return Data(self.u, self.logs[rows], self.noise[rows], self.centre[rows])
+        return Data(self.u, self.logs[rows], self.noise[rows], self.centre[rows], self.most[rows])
 
     @classmethod
     def joined(cls, parts: Sequence[Data]) -> Data:
         """The series of several parts over the same coordinates, one after the other."""
-        names = ("logs", "noise", "centre")
+        names = ("logs", "noise", "centre", "most")
         return cls(parts[0].u, *(np.concatenate([getattr(part, name) for part in parts]) for name in names))
 
     def odd(self, kind: Index, place: Index) -> Data:
@@ -108,7 +109,8 @@ class Data:
 
     def ordered(self, order: Index) -> Data:
         """The same with its configurations in another order."""
-        return Data(self.u[order], self.logs[:, order], self.noise[:, order], self.centre[:, order])
+        of_runs = (each[:, order] for each in (self.logs, self.noise, self.centre, self.most))
+        return Data(self.u[order], *of_runs)
 
     @property
     def target(self) -> Array:

@@ -155,7 +155,9 @@ def test_scatter_and_drift_have_the_freedom_of_their_sum(freedom: float, drift: 
 
 def _data() -> solve.Data:
     logs = np.log(3 + 8 / RANKS)[None] + 0.05 * np.sin(np.arange(5))[None]
-    return solve.Data(np.log(RANKS)[:, None], logs, np.full(logs.shape, 1e-4), np.log(3 + 8 / RANKS)[None])
+    return solve.Data(
+        np.log(RANKS)[:, None], logs, np.full(logs.shape, 1e-4), np.log(3 + 8 / RANKS)[None], np.ones(logs.shape)
+    )
 
 
 def test_evidence_of_one_term_is_its_likelihood_over_the_prior() -> None:

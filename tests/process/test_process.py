@@ -25,7 +25,7 @@ SCALES = np.array([(0.05, 0.1, 0.05, 0.02), (0.0, 0.3, 0.0, 0.1)])
 
 def _data(times: np.ndarray, x: np.ndarray = X) -> solve.Data:
     logs = np.log(times)
-    return solve.Data(np.log(x / x[0])[:, None], logs, np.full(logs.shape, 1e-4), logs)
+    return solve.Data(np.log(x / x[0])[:, None], logs, np.full(logs.shape, 1e-4), logs, np.ones(logs.shape))
 
 
 def _fit(times: np.ndarray, x: np.ndarray = X, name: str = "ranks") -> Fitted:
@@ -49,7 +49,7 @@ def test_large_matrices_are_those_of_the_steps_over_all(monkeypatch: pytest.Monk
     x = 1.0 + np.arange(9.0)
     times = np.stack([3 + 8 / x, 3 + 8 / x, 12 / x])
     data = _data(times, x)
-    data = solve.Data(data.u, data.logs, np.array([1e-4, 1e-4, 4e-3])[:, None] * x, data.centre)
+    data = solve.Data(data.u, data.logs, np.array([1e-4, 1e-4, 4e-3])[:, None] * x, data.centre, data.most)
     scales = np.concatenate([SCALES, [(0.0, 0.0, 0.0, 0.05)]])
     each = np.stack([np.ones((3, 9)), times], axis=1)
     found = []
@@ -239,6 +239,17 @@ def test_the_table_is_a_distribution() -> None:
     assert (np.exp(table.filling) > 0).all()
     assert (np.exp(table.filling) < 1).all()
     assert table.scales.shape == (len(table.covariances), 4)
+
+
+def test_repetitions_that_agree_are_no_slow_run() -> None:
+    """What grows at the last value is a slow run where it was measured once, and growth where three runs show it."""
+    x, asked = 2.0 ** np.arange(3, 9), np.array([[256.0], [512.0]])
+    times = 312 / x + 1.1 + 6e-5 * x**2
+    scatter = np.exp(0.01 * np.random.default_rng(3).standard_normal((6, 3)))
+    once, thrice = (_fit((times[:, None] * scatter[:, :runs])[None], x).predict(asked) for runs in (1, 3))
+    assert thrice.value[0, 0] == pytest.approx(times[-1], rel=0.1)
+    assert thrice.value[0, 1] > 1.4 * times[-1]
+    assert once.value[0, 1] < thrice.value[0, 1]
 
 
 def test_one_slow_run_is_not_growth() -> None:

@@ -90,7 +90,9 @@ def test_intervals_hold() -> None:
 def test_added_terms_raise_the_evidence_as_solved_together() -> None:
     """Where coefficients are far above zero, a sum that was grown has the evidence that it has when solved whole."""
     logs = np.log(LAWS["tree"](*GRID.T))[None] + 0.003 * np.random.default_rng(2).normal(size=(1, len(GRID)))
-    data = smoothed(Data(np.log(GRID / GRID.min(axis=0)), logs, np.full(logs.shape, 1e-5), logs), SMOOTHING)
+    data = smoothed(
+        Data(np.log(GRID / GRID.min(axis=0)), logs, np.full(logs.shape, 1e-5), logs, np.ones(logs.shape)), SMOOTHING
+    )
     terms = products(GRID, data)
     at = values(terms.terms, GRID)
     members, prior = grown(data, at, terms, learned())
@@ -105,7 +107,7 @@ def test_added_terms_raise_the_evidence_as_solved_together() -> None:
 
 
 def test_numbers_of_terms_lead_back() -> None:
-    data = Data(np.log(GRID / 2), np.zeros((1, 16)), np.zeros((1, 16)), np.zeros((1, 16)))
+    data = Data(np.log(GRID / 2), *np.zeros((3, 1, 16)), np.ones((1, 16)))
     terms = products(GRID, data)
     members = np.arange(terms.factors.shape[1])[None]
     np.testing.assert_allclose(numbered(terms.numbers(members)[0], 2), terms.terms[0])
