@@ -14,10 +14,10 @@ from ranksight.core.metrics import Kind, metric
 from ranksight.core.onethread import one_thread
 from ranksight.core.records import dataclass
 from ranksight.model import priors
-from ranksight.model.fitting.changes import Begun
+from ranksight.model.fitting.changes import Begun, loosely_met
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.fitting.iterations import hidden_slope, lines
-from ranksight.model.fitting.joining import join
+from ranksight.model.fitting.joining import join, pick
 from ranksight.model.fitting.outcome import (
     Searched,
     by_process,
@@ -132,7 +132,13 @@ def fit_series(
     if line is not None:
         return replace(fitted, iterations=iterations)
     begun, later = begun.of_counts(fitted, searched)
-    return begun.on_both_sides(later, searched)
+    result = begun.on_both_sides(later, searched)
+    loose = by_process(series, location, space, intervals, line, "requirement") & loosely_met(result)
+    if not loose.any():
+        return result
+    parts = [np.flatnonzero(~loose), np.flatnonzero(loose)]
+    weighed = fitted_by_process(series.select(parts[1]), str(space), location.part(parts[1]), domains)
+    return weighed if loose.all() else join([pick(result, parts[0]), weighed], parts)
 
 
 def _offered(space: str | Offer, parameters: tuple[str, ...], line: int | None) -> Offer:

@@ -13,6 +13,7 @@ import numpy as np
 
 from ranksight.core.arrays import Array, Index, Mask
 from ranksight.core.experiment import WHOLE
+from ranksight.core.metrics import Kind
 from ranksight.core.records import dataclass
 from ranksight.model.fitting.changes import FEWEST, changepoints, constant, node_break, trained_range
 from ranksight.model.fitting.fitted import Fitted
@@ -138,8 +139,10 @@ def _adjusted_r2(location: Location, residual: Array, size: Index) -> Array:
     return np.where((size > 1) & (count > size) & (total > 0), adjusted, np.nan)
 
 
-def by_process(series: Series, location: Location, space: object, intervals: bool, line: int | None) -> Mask:
-    """Which series (s,) the process answers: times, all of them positive."""
+def by_process(
+    series: Series, location: Location, space: object, intervals: bool, line: int | None, kind: Kind = "time"
+) -> Mask:
+    """Which series (s,) of a `kind` the process can answer: all of their values are positive."""
     none = np.zeros(len(series), dtype=bool)
     points = series.points
     if space != "default" or not intervals or line is not None or not (points > 0).all():
@@ -148,7 +151,7 @@ def by_process(series: Series, location: Location, space: object, intervals: boo
         return none
     present = location.repeats > 0
     positive = (np.where(present, location.values, 1.0) > 0).all(axis=1) & present.any(axis=1)
-    return np.asarray(positive & (behaviours(series.metrics, location.samples) == "time"))
+    return np.asarray(positive & (behaviours(series.metrics, location.samples) == kind))
 
 
 def fitted_by_process(series: Series, label: str, location: Location, domains: Domains) -> Fitted:
