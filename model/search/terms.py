@@ -195,16 +195,18 @@ def last_partners(most: float) -> float:
     """Ranks beyond which a rank that had all others of `most` ranks as partners has no more of them in a twentieth of
     the cases, the lower end of a 90 % interval; infinite where that is rarer.
 
-    What goes to all others never ends. With the probability pi partners are those of bands, stencils and groups, which
-    end at a number of ranks that is as likely as another in logarithms, up to the widest, L. After R e-folds in which
-    they became more they end within the next d <= L - R with the probability
+    What goes to all others, and loops over all ranks, never end. With the probability pi partners are those of bands,
+    stencils and groups. From two ranks up to the widest, L, they end at a number n of these in proportion to 1 / n^2:
+    most have a few neighbours, and twice as many are half as likely. Where they became more up to m ranks, they end
+    within the next ones up to n with the probability
 
-        pi d / (pi (L - R) + (1 - pi) L)
+        pi (S(m) - S(n)) / (pi S(m) + 1 - pi),    S(n) = (1/n - 1/L) / (1/2 - 1/L)
     """
-    ends, widest = priors.PARTNERS_END, np.log(priors.PARTNERS_MOST)
-    left = widest - np.log(max(most, 1.0))
-    d = (1 - CENTRAL) / 2 * (ends * left + (1 - ends) * widest) / ends
-    return float(most * np.exp(d)) if d < left else np.inf
+    ends, widest = priors.PARTNERS_END, 1 / priors.PARTNERS_MOST
+    beyond = max(1 / max(most, 2.0) - widest, 0.0) / (1 / 2 - widest)
+    tail = (1 - CENTRAL) / 2
+    left = beyond - tail * (beyond + (1 - ends) / ends)
+    return 1 / (left * (1 / 2 - widest) + widest) if left > 0 else np.inf
 
 
 def ended_values(terms: Array, points: Array, parameters: Sequence[str], largest: Array, leading: Index) -> Array:

@@ -122,17 +122,17 @@ def test_partners_become_no_more(ranks: Sequence[int]) -> None:
 
 
 def test_what_goes_to_all_others_may_end_beyond_the_runs() -> None:
-    """In a twentieth of the cases partners end below 16 2^(2/5) of 32 ranks; operations of all ranks never do, and no
-    band, stencil or group is so wide that its partners end beyond 64 ranks."""
-    ranks = (1, 2, 4, 8, 16)
+    """In a twentieth of the cases partners end below 64 / 4.55 ranks after 8; operations of all ranks never do. No block
+    of a grid has all others as neighbours on 16 ranks, and few bands and groups are wider."""
+    ranks = (1, 2, 3, 5, 8)
     laws = counted(ranks, lambda p: 3.0 * (p - 1), Called())
-    said = laws.predict(np.array([[8.0], [32.0]]))
-    assert said.value[0] == pytest.approx([21, 93])
-    assert said.lower[0] == pytest.approx([21, 3 * (16 * 2**0.4 - 1)])
-    assert said.upper[0] == pytest.approx([21, 93])
+    said = laws.predict(np.array([[8.0], [12.0], [32.0]]))
+    assert said.value[0] == pytest.approx([21, 33, 93])
+    assert said.lower[0] == pytest.approx([21, 33, 3 * (64 / 4.55 - 1)])
+    assert said.upper[0] == pytest.approx([21, 33, 93])
     sure = counted(ranks, lambda p: 3.0 * (p - 1), Called(together=frozenset({"k"})))
     assert sure.predict(np.array([[32.0]])).lower[0] == pytest.approx([93])
-    many = counted((*ranks, 32, 64), lambda p: 3.0 * (p - 1), Called())
+    many = counted((*ranks, 16), lambda p: 3.0 * (p - 1), Called())
     assert many.predict(np.array([[512.0]])).lower[0] == pytest.approx([3 * 511])
 
 
@@ -473,7 +473,7 @@ def test_one_length_to_neighbours_all_around_does_not_grow_with_the_size() -> No
     assert ((said.lower[0] <= true) & (true <= said.upper[0])).all()
 
 
-@pytest.mark.parametrize("most", [12, 1000])
+@pytest.mark.parametrize("most", [26, 1000])
 def test_work_for_all_others_may_end_with_the_partners(most: int) -> None:
     points = np.array([(p, n) for p in (1, 2, 4, 8) for n in (16, 24, 32)], dtype=float)
 
