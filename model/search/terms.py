@@ -39,7 +39,9 @@ DOUBLING: tuple[Factor, ...] = (
     (1.0, 0.0, 1.0),
 )
 """The factors ``2^(e x)`` and ``x 2^x`` of a parameter that counts doublings: levels of refinement, each of which makes
-2, 4 or 8 of a cell (p4est, multigrid); the scale of a graph of 2^scale vertices (Graph500); the depth of a search."""
+2, 4 or 8 of a cell (p4est, multigrid); the scale of a graph of 2^scale vertices (Graph500); the depth of a search. What
+doubles less often than with every one of them is looked for where each one was measured: sizes have longer steps, and
+every few values of a size lie on some doubling in several of its units."""
 STEPS, JUMP, RANGE = 2.0, 6.0, 60.0
 """Factor between steps of a parameter below which it may count doublings: what is doubled itself has steps that double.
 Doublings up to the last value from the one before, and at the last, up to which such a factor has a say: one that is
@@ -187,7 +189,8 @@ def beyond_doubling(terms: Array, points: Array) -> Mask:
     steps = [np.diff(x) if len(x) > 1 else np.zeros(1) for x in distinct]
     uneven = np.array([each.max() >= STEPS * each.min() for each in steps])
     jump, last = np.array([each[-1] for each in steps]), np.array([x[-1] for x in distinct])
-    steep = (rates > 0) & (uneven | (rates * jump > JUMP) | (rates * last > RANGE))
+    single = np.array([each.min() <= 1 for each in steps])
+    steep = (rates > 0) & (uneven | (rates * jump > JUMP) | (rates * last > RANGE) | ((rates < 1) & ~single))
     return np.asarray(steep.any(axis=-1))
 
 
