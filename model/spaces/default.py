@@ -133,7 +133,8 @@ class Single(Listed):
 
     def screen(self, points: Array, location: Location, positive: Mask, kind: Kind) -> tuple[Problem, Screened]:
         """Solve all hypotheses on all series."""
-        problem = pose(Basis.listed(self.hypotheses.terms, points).counting(points), points, location, positive, kind)
+        basis = Basis.listed(self.hypotheses.terms, points).counting(points, 0 if self._ranks else None)
+        problem = pose(basis, points, location, positive, kind)
         listed = borne(
             problem, screen(self.counted if kind == "requirement" else self.hypotheses, problem), listed=True
         )

@@ -36,7 +36,7 @@ from typing import Any
 import numpy as np
 
 from ranksight.core.arrays import Array, Index, Ints, Mask, log_ratio
-from ranksight.core.dims import MOST_RANKS
+from ranksight.core.dims import MOST_RANKS, dims_create
 from ranksight.core.records import dataclass
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.quantity import CENTRAL, TAIL
@@ -132,6 +132,20 @@ class RankLaws(Structure):
         status = np.where(by_neighbours[:, None] & ~between, others.status, own_forecast.status)
         reason = np.where(by_neighbours[:, None] & ~between, others.reason, own_forecast.reason)
         return replace(own_forecast, value=value, lower=lower, upper=upper, status=status, reason=reason).judged()
+
+    def longer_sides(self, kernels: Sequence[str], ranks: Array, most: int) -> dict[int, Array]:
+        """How many times as many ranks the side that grows most has at `ranks` (k,) as at the `most` traced, by the
+        index of those kernels whose messages go to each neighbour on grids, cut along more sides than one."""
+        rows, grown = self.rows, dict[int, Array]()
+        for at, kernel in enumerate(kernels):
+            row = rows.get((kernel, "messages"))
+            sums = [[("", 0)]] if row is None or self.chance[row] else self.sums[row]
+            grids = {SENT_TO.get(one[0][0], (1,))[0] if len(one) == 1 else 1 for one in sums}
+            before = {d: np.array(dims_create(most, d)) for d in grids}
+            if all((sides > 1).sum() > 1 for sides in before.values()):
+                each = [[np.max(dims_create(max(int(p), 1), d) / sides) for p in ranks] for d, sides in before.items()]
+                grown[at] = np.fmax(np.max(each, axis=0), 1.0)
+        return grown
 
     def with_rivals(self, fitted: Fitted, exact: Collection[Key], measured: Array) -> RankLaws:
         """The same where functions that meet all counts of series, those in `exact`, are rivals: which differ from the

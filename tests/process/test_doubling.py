@@ -92,6 +92,18 @@ def test_sizes_in_even_steps_count_no_doublings() -> None:
     assert answer.value[0, 0] < 5664 * 2**3
 
 
+@pytest.mark.parametrize("also", [(), (16.0, 24, 48)])
+def test_ranks_count_no_doublings(also: tuple[float, ...]) -> None:
+    """Messages that grow along three sides of a grid, and are others on 5 and 7 ranks."""
+    sides = {1: 0, 2: 1, 3: 1, 4: 2, 5: 1.5, 6: 2, 7: 1.8, 8: 3}
+    points = np.array([(p, *size) for p in sides for size in ([(n,) for n in also] or [()])], dtype=np.float64)
+    values = np.array([72.0 * sides[int(p)] for p in points[:, 0]])
+    fitted = fit_series(
+        Series(("ranks", "size")[: points.shape[1]], points, values[None, :, None], ("k",), ("messages",))
+    )
+    assert not (fitted.terms[..., 0, 2] > 0).any()
+
+
 def test_doubling_is_as_likely_as_a_curve_that_was_not_seen() -> None:
     table = prevalence.learned()
     share = np.exp(table.means[prevalence.doubling(table.terms, table.members)]).sum()
