@@ -2,9 +2,9 @@
 
 A *factor* of one parameter x is ``x**i * log2(x)**j * 2**(e * x)``, the triple (i, j, e). Where e is below zero the
 parameter is the number of ranks, and the factor the term number -e of a process grid (:data:`GRID_TERMS`), which grows
-as ``x**i * log2(x)**j``; numbers after the last of these are of :data:`LEVELLING`. A *term* is the product of one
-factor a parameter, an (m, 3) array; the constant is all zeros. A *hypothesis* is a sum of terms with free coefficients.
-Nothing here is ever a string that is evaluated.
+as ``x**i * log2(x)**j``; numbers after the last of these are of :data:`LEVELLING` and :data:`SHIFTED`. A *term* is the
+product of one factor a parameter, an (m, 3) array; the constant is all zeros. A *hypothesis* is a sum of terms with
+free coefficients. Nothing here is ever a string that is evaluated.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from itertools import product
 
 import numpy as np
 
@@ -46,7 +47,14 @@ STEPS, JUMP, RANGE = 2.0, 6.0, 60.0
 """Factor between steps of a parameter below which it may count doublings: what is doubled itself has steps that double.
 Doublings up to the last value from the one before, and at the last, up to which such a factor has a say: one that is
 next to nothing at all values but the last would say that this one is another."""
-NUMBERED = len(GRID_TERMS) + len(LEVELS)
+SHIFTS: tuple[tuple[float, float], ...] = tuple(product((1.0, 2.0, -1.0, -2.0), (2.0, 3.0, 4.0)))
+SHIFTED: tuple[Factor, ...] = tuple(
+    (power, 0.0, -1.0 - len(GRID_TERMS) - len(LEVELS) - at) for at, (_, power) in enumerate(SHIFTS)
+)
+"""The factors ``(x + shift)^power`` of each of these pairs, which grow as ``x^power``: points of an element of order x
+and work on them, nodes of a grid of x cells, cells with a layer of ghosts on each side, or without those at the edge.
+"""
+NUMBERED = len(GRID_TERMS) + len(LEVELS) + len(SHIFTS)
 """Factors that are known by a number."""
 GRIDDED: Mapping[Factor, GridTerm] = dict(zip(ON_GRIDS, GRID_TERMS, strict=True))
 """Their terms."""
@@ -143,8 +151,9 @@ def log_terms(terms: Array, points: Array) -> tuple[Array, Array]:
             number = -e[..., 0]
             if (gridded := number > 0).any():
                 with_sides = np.log(_numbered(x, number[gridded].astype(np.intp) - 1))
-                # How a grid's term grows is of no account for its value; levelling ones may be multiplied by powers.
-                on_grid = (gridded & (number <= len(GRID_TERMS)))[..., None]
+                # How a term grows is of no account for its value, but levelling ones may be multiplied by powers.
+                levels = (number > len(GRID_TERMS)) & (number <= NUMBERED - len(SHIFTS))
+                on_grid = (gridded & ~levels)[..., None]
                 i, j, e = np.where(on_grid, 0.0, i), np.where(on_grid, 0.0, j), np.where(gridded[..., None], 0.0, e)
                 size[gridded] += with_sides
             power = np.where(i != 0, i * natural, 0.0)
@@ -157,12 +166,15 @@ def log_terms(terms: Array, points: Array) -> tuple[Array, Array]:
 def _numbered(x: Array, numbers: Index) -> Array:
     """Values (k, n) of the factors with `numbers` (k,), from zero on, at x (n,)."""
     table = np.empty((len(numbers), len(x)))
-    powers = numbers - len(GRID_TERMS)
-    grids = powers < 0
+    level = numbers - len(GRID_TERMS)
+    shifted = level - len(LEVELS)
+    grids, levels = level < 0, (level >= 0) & (shifted < 0)
     if grids.any():
         table[grids] = grid_values(x)[numbers[grids]]
-    levels = np.array(LEVELS)[powers[~grids]]
-    table[~grids] = np.maximum(1 - np.maximum(x, 1.0) ** -levels[:, None], 0.0)
+    table[levels] = np.maximum(1 - np.maximum(x, 1.0) ** -np.array(LEVELS)[level[levels], None], 0.0)
+    if (far := shifted >= 0).any():
+        shift, power = np.array(SHIFTS)[shifted[far]].T[..., None]
+        table[far] = np.where(x + shift >= 0, np.abs(x + shift) ** power, np.nan)
     return table
 
 
@@ -262,6 +274,9 @@ def write_term(term: Array, parameters: Sequence[str]) -> str:
 
 
 def _numbered_text(number: int, name: str) -> str:
+    if (shifted := number - NUMBERED + len(SHIFTS)) >= 0:
+        shift, power = SHIFTS[shifted]
+        return f"({name} {'+' if shift > 0 else '-'} {abs(shift):g})^{_exponent(power)}"
     if number >= len(GRID_TERMS):
         return f"(1 - {name}^{_exponent(-LEVELS[number - len(GRID_TERMS)])})"
     grid = GRID_TERMS[number]
