@@ -160,6 +160,7 @@ def on_same_sides(cost: Array, keys: Sequence[tuple[str, str]], called: Called, 
     """
     terms, every = list(RANK_TERMS.values()), sums()
     sides = [{terms[term].sides for term in one} - {""} for one in every]
+    constant = every.index((list(RANK_TERMS).index("1"),))
     adjusted, offered = cost.copy(), np.ones(cost.shape, dtype=bool)
     fewest = fewest_partners(called.ranks)
     needed = np.array([max(fewest[term] for term in one) for one in every])
@@ -186,7 +187,9 @@ def on_same_sides(cost: Array, keys: Sequence[tuple[str, str]], called: Called, 
             offered[row] = lines & (partner_counts() if name != "bytes_sent" else one_kind())
             adjusted[row, ~offered[row]] = np.inf
         elif along := called.lines.get(kernel):
+            # How often a line is called together need not go by its length; how much is sent then does.
             lines = np.array([bool(each) and each <= along for each in sides])
+            lines[constant] = name != "bytes_sent"
             if np.isfinite(adjusted[row, lines]).any():
                 offered[row] = lines
         elif name == "bytes_sent" and (kernel, "messages") in keys:

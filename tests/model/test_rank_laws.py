@@ -354,6 +354,13 @@ def test_communicators_of_a_row_show_the_side() -> None:
     assert said.value[law.metrics.index("messages"), 0] == pytest.approx(1 - 1 / 3)
 
 
+def test_calls_in_a_row_need_not_go_by_its_length() -> None:
+    """Three calls at 2, 4 and 8 ranks were a tree's steps over the side y, (1 + log2(y)) / y, half of them on 64."""
+    law = counted((1, 2, 4, 8), lambda p: 3.0, Called(lines={"k": frozenset({"y of 2", "y of 3"})}))
+    assert law.formula(0) == "3"
+    assert law.predict(np.array([[64.0]])).lower[0, 0] == pytest.approx(3)
+
+
 def test_two_plateaus_are_no_tree() -> None:
     """Three to eight ranks take two or three steps of a tree; with two ranks as an exception nothing else shows it."""
     keys = {("main: Send", "messages")}
