@@ -90,8 +90,8 @@ def by_rules(cost: Array, keys: Sequence[tuple[str, str]], called: Called) -> tu
 
 
 def as_along_others(cost: Array, keys: Sequence[Key]) -> Array:
-    """Costs (s, h) of the sums with those less likely along one side of a grid that no series of the same metric has
-    along another, where some series show what they have."""
+    """Costs (s, h) of the sums with those less likely along one side of a grid that no series of the same metric can
+    have along another, where some series leave fewer than others."""
     terms, every = list(RANK_TERMS.values()), sums()
     kinds = np.array([_kind(terms[one[0]]) if len(one) == 1 else "" for one in every], dtype=object)
     single = np.flatnonzero(kinds != "")
@@ -100,11 +100,11 @@ def as_along_others(cost: Array, keys: Sequence[Key]) -> Array:
     simplest = cost.argmin(axis=1)
     for name in {name for _, name in keys}:
         rows = [row for row, key in enumerate(keys) if key[1] == name]
-        sure = [candidates[row] for row in rows if candidates[row] == {kinds[simplest[row]]}]
-        known = set().union(*sure)
+        along_sides = [candidates[row] for row in rows if kinds[simplest[row]]]
         for row in rows:
-            if kinds[simplest[row]] and len(candidates[row]) > 1 and candidates[row] & known:
-                adjusted[row, ~np.isin(kinds, list(known))] -= np.log(priors.FOREIGN_GRID)
+            fewer = [each for each in along_sides if each < candidates[row]]
+            if kinds[simplest[row]] and fewer:
+                adjusted[row, ~np.isin(kinds, list(set().union(*fewer)))] -= np.log(priors.FOREIGN_GRID)
     return adjusted
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import prod
@@ -359,6 +360,26 @@ def test_calls_in_a_row_need_not_go_by_its_length() -> None:
     law = counted((1, 2, 4, 8), lambda p: 3.0, Called(lines={"k": frozenset({"y of 2", "y of 3"})}))
     assert law.formula(0) == "3"
     assert law.predict(np.array([[64.0]])).lower[0, 0] == pytest.approx(3)
+
+
+def test_what_no_other_side_can_have_is_unlikely() -> None:
+    """Of eight ranks alone two lie along z, whose bytes could be of more kinds than along x and y."""
+    points = np.array([(p, n) for p in (1, 2, 4, 8) for n in (16, 24, 32)], dtype=float)
+    sides = np.array([dims_create(int(p), 3) for p in points[:, 0]]).T
+    values = 64 * points[:, 1] ** 2 * (sides - 1) / points[:, 0]
+    kernels, metrics = ("along_x", "along_y", "along_z"), ("bytes_sent",) * 3
+    along = {f"along_{side}": frozenset({f"{side} of 3"}) for side in "xyz"}
+
+    def kinds(rows: list[int]) -> list[set[str]]:
+        chosen = [kernels[row] for row in rows], [metrics[row] for row in rows]
+        some = Series(("ranks", "size"), points, values[rows][:, :, None], *map(tuple, chosen))
+        laws = fit_rank_laws(some, set(some.keys), None, Called(along=along))
+        return [{re.sub("[xyz]", "s", name) for ((name, _),) in each} for each in laws.sums]
+
+    alone = kinds([2])[0]
+    of_x, of_y, of_z = kinds([0, 1, 2])
+    assert of_x == of_y == of_z
+    assert of_z < alone
 
 
 def test_two_plateaus_are_no_tree() -> None:
