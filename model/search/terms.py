@@ -224,6 +224,20 @@ def last_partners(most: float) -> float:
     return 1 / (left * (1 / 2 - widest) + widest) if left > 0 else np.inf
 
 
+def without_ranks(terms: Array, parameters: Sequence[str]) -> Index:
+    """The term without the number of ranks (t,) for each of `terms` that is one of these times others: its index, or
+    that after the last where it is not among them; -1 for terms that are none."""
+    beside = np.full(len(terms), -1, dtype=np.intp)
+    if "ranks" in parameters:
+        axis = list(parameters).index("ranks")
+        for at in np.flatnonzero((terms[:, axis] == EACH_OTHER[0]).all(axis=1)).tolist():
+            rest = terms[at].copy()
+            rest[axis] = ONE
+            same = np.flatnonzero((terms == rest).all(axis=(1, 2)))
+            beside[at] = same[0] if len(same) else len(terms)
+    return beside
+
+
 def ended_values(terms: Array, points: Array, parameters: Sequence[str], largest: Array, leading: Index) -> Array:
     """Values (t, k) of terms at `points` (k, m) where sides of a process grid are cut no further than in the runs.
 

@@ -193,8 +193,8 @@ NO_RANK_LAWS = RankLaws((), (), (), (), Coefficients(np.empty(0)), (), (), np.em
 
 DIFFERENT = 1e-3
 """Logarithm of the ratio of two laws from which on they are different ones."""
-OTHERS = ("ranks - 1", "ranks")
-"""Terms of what goes to every other rank."""
+OTHERS = "ranks - 1"
+"""Term of what goes to every other rank: what goes by all ranks goes to no partners, which would be one less."""
 
 
 def _ended(terms: Array, ranks: Array, most: float) -> Array:
@@ -202,8 +202,7 @@ def _ended(terms: Array, ranks: Array, most: float) -> Array:
     (:func:`ranksight.model.search.terms.last_partners`); of all terms where `most` is 0."""
     last = last_partners(most) if most > 1 else np.inf
     least = terms.copy()
-    for name in OTHERS:
-        least[list(RANK_TERMS).index(name)] -= np.fmax(ranks - last, 0.0)
+    least[list(RANK_TERMS).index(OTHERS)] -= np.fmax(ranks - last, 0.0)
     return least
 
 

@@ -116,6 +116,23 @@ def test_smooth_exact_counts_keep_their_narrow_intervals(metric: str, count: Cou
     assert (answer.upper < 1.02 * answer.lower).all()
 
 
+@pytest.mark.parametrize(
+    ("count", "ends"),
+    [
+        (lambda p: 8192.0 * p, False),
+        (lambda p: 8192.0 * p + 9e5 / p, False),
+        (lambda p: 60000 + 2000.0 * p, True),
+        (lambda p: 7.0 * (p - 1), True),
+    ],
+)
+def test_what_goes_by_all_ranks_goes_to_no_partners(count: Count, ends: bool) -> None:
+    """Partners are one less than the ranks; a rest that is as much as each of them would be chance."""
+    answer = fitted(count, [1, 2, 3, 4, 6, 8], "instructions").predict(np.array([[64.0]]))
+    assert answer.value[0, 0] == pytest.approx(count(64), rel=1e-6)
+    assert answer.upper[0, 0] < 1.01 * count(64)
+    assert (answer.lower[0, 0] < 0.6 * count(64)) == ends
+
+
 def test_nothing_at_one_rank_is_no_reason_to_refuse_the_rest() -> None:
     answer = fitted(lambda p: 12.0 * (p - 1), [1, 2, 4, 8]).predict(np.array([[16.0]]))
     assert answer.status[0, 0] == 0
