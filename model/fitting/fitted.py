@@ -19,7 +19,8 @@ from ranksight.model.fitting.abstaining import abstain
 from ranksight.model.fitting.columns import Columns
 from ranksight.model.fitting.printed import Below, Printed
 from ranksight.model.process.posterior import Process
-from ranksight.model.search.terms import ended_values, values
+from ranksight.model.quantity import CENTRAL
+from ranksight.model.search.terms import ended_values, values, without_ranks
 from ranksight.model.series.noise import behaviours
 from ranksight.model.uncertainty.drift import beyond, spreads
 from ranksight.model.uncertainty.forecast import FEW_POINTS, Forecast, components, mixture_forecast
@@ -130,10 +131,20 @@ class Fitted(Printed):
         return self._with_below(answer, points, hidden)
 
     def _ending(self, rows: Index, forms: Index, at: Array, ended: Array) -> Mask:
-        """Which series (r,) are counts with a hypothesis, of those kept (r, c), that has a term that may have ended."""
+        """Which series (r,) are counts of which hypotheses, of those kept (r, c), with more weight than the tail beyond
+        an interval have a term that may have ended.
+
+        Partners are a rank's others: what goes by all ranks has one for each of these and one more, the same term
+        without the ranks. It would be chance that the two had one coefficient.
+        """
+        members = self.members[rows[:, None], forms]
+        beside = np.append(without_ranks(self.terms, self.parameters), -1)[members]
+        whole = (beside < 0) | (members[..., None, :] == beside[..., None]).any(axis=-1)
         changed = np.append((ended != at).any(axis=1, where=np.isfinite(at)), False)
-        members = changed[self.members[rows[:, None], forms]].any(axis=(1, 2))
-        return np.asarray(members & (behaviours(self.metrics, self.samples)[rows] != "time"))
+        weight = self.weight[rows[:, None], forms]
+        share = np.where((changed[members] & whole).any(axis=2), weight, 0.0).sum(axis=1) / weight.sum(axis=1)
+        is_count = behaviours(self.metrics, self.samples)[rows] != "time"
+        return np.asarray((share > (1 - CENTRAL) / 2) & is_count)
 
     def going_on(self) -> Fitted:
         """The same functions of laws that never turn."""

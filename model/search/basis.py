@@ -86,13 +86,14 @@ class Basis:
                 axis.usable[single[:, 0, 2] < 0] = False
         return cls(axes, divisor)
 
-    def counting(self, points: Array) -> Basis:
-        """The same without terms that double along a parameter that counts no doublings at points (n, m)."""
+    def counting(self, points: Array, ranks: int | None) -> Basis:
+        """The same without terms that double along a parameter that counts no doublings at points (n, m), as the one at
+        `ranks` never does: it counts ranks."""
         each = [points] if len(self.axes) == 1 else [points[:, a : a + 1] for a in range(points.shape[1])]
-        axes = (
-            replace(axis, usable=axis.usable & ~beyond_doubling(axis.exponents, x))
-            for axis, x in zip(self.axes, each, strict=True)
-        )
+        axes = []
+        for a, (axis, x) in enumerate(zip(self.axes, each, strict=True)):
+            doubles = (axis.exponents[..., 2] > 0).any(axis=1) if a == ranks else beyond_doubling(axis.exponents, x)
+            axes.append(replace(axis, usable=axis.usable & ~doubles))
         return Basis(tuple(axes), self.divisor)
 
     def _each(self, terms: Index, of: Callable[[_Axis], NDArray[Any]]) -> list[NDArray[Any]]:

@@ -65,7 +65,8 @@ class Crossed(Offer):
     def screen(self, points: Array, location: Location, positive: Mask, kind: Kind) -> tuple[Problem, Screened]:
         """Solve the hypotheses that suit each series."""
         space = replace(self, factors=(*self.factors, *self.grids))
-        basis = Basis.products((ONE, *space.factors), points, self.divisor, kind == "requirement").counting(points)
+        basis = Basis.products((ONE, *space.factors), points, self.divisor, kind == "requirement")
+        basis = basis.counting(points, self.divisor)
         problem = pose(basis, points, location, positive, kind)
         if self.line is not None:
             # What every iteration takes grows on beyond those seen, however little that was.

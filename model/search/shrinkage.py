@@ -16,6 +16,7 @@ from ranksight.model import priors
 from ranksight.model.search.gridterms import GRID_TERMS
 from ranksight.model.search.problem import Problem
 from ranksight.model.search.screening import Screened
+from ranksight.model.search.terms import NUMBERED
 
 ROUNDS = 3
 FEW = 200
@@ -35,7 +36,8 @@ def classes(table: Array, members: Index) -> Index:
     grows = (rate > 0) | (exponent > 0) | ((exponent == 0) & (logs > 0))
     digit = np.where(exponent < 0, 2 + np.round(-exponent / STEP), np.where(grows, 1.0, 0.0))
     # Kernels of a program share its process grid.
-    dimensions = np.array([0, *(each.dimensions for each in GRID_TERMS)])
+    dimensions = np.zeros(NUMBERED + 1)
+    dimensions[1 : len(GRID_TERMS) + 1] = [each.dimensions for each in GRID_TERMS]
     digit += GRID * dimensions[np.maximum(-rate, 0).astype(np.intp)]
     code = 1 + digit @ (256.0 ** np.arange(table.shape[1]))
     rows = np.where(members >= 0, code[members], 0.0)

@@ -2,9 +2,9 @@
 
 A *factor* of one parameter x is ``x**i * log2(x)**j * 2**(e * x)``, the triple (i, j, e). Where e is below zero the
 parameter is the number of ranks, and the factor the term number -e of a process grid (:data:`GRID_TERMS`), which grows
-as ``x**i * log2(x)**j``; numbers after the last of these are of :data:`LEVELLING`. A *term* is the product of one
-factor a parameter, an (m, 3) array; the constant is all zeros. A *hypothesis* is a sum of terms with free coefficients.
-Nothing here is ever a string that is evaluated.
+as ``x**i * log2(x)**j``; numbers after the last of these are of :data:`LEVELLING` and :data:`SHIFTED`. A *term* is the
+product of one factor a parameter, an (m, 3) array; the constant is all zeros. A *hypothesis* is a sum of terms with
+free coefficients. Nothing here is ever a string that is evaluated.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from itertools import product
 
 import numpy as np
 
@@ -39,12 +40,21 @@ DOUBLING: tuple[Factor, ...] = (
     (1.0, 0.0, 1.0),
 )
 """The factors ``2^(e x)`` and ``x 2^x`` of a parameter that counts doublings: levels of refinement, each of which makes
-2, 4 or 8 of a cell (p4est, multigrid); the scale of a graph of 2^scale vertices (Graph500); the depth of a search."""
+2, 4 or 8 of a cell (p4est, multigrid); the scale of a graph of 2^scale vertices (Graph500); the depth of a search. What
+doubles less often than with every one of them is looked for where each one was measured: sizes have longer steps, and
+every few values of a size lie on some doubling in several of its units."""
 STEPS, JUMP, RANGE = 2.0, 6.0, 60.0
 """Factor between steps of a parameter below which it may count doublings: what is doubled itself has steps that double.
 Doublings up to the last value from the one before, and at the last, up to which such a factor has a say: one that is
 next to nothing at all values but the last would say that this one is another."""
-NUMBERED = len(GRID_TERMS) + len(LEVELS)
+SHIFTS: tuple[tuple[float, float], ...] = tuple(product((1.0, 2.0, -1.0, -2.0), (2.0, 3.0, 4.0)))
+SHIFTED: tuple[Factor, ...] = tuple(
+    (power, 0.0, -1.0 - len(GRID_TERMS) - len(LEVELS) - at) for at, (_, power) in enumerate(SHIFTS)
+)
+"""The factors ``(x + shift)^power`` of each of these pairs, which grow as ``x^power``: points of an element of order x
+and work on them, nodes of a grid of x cells, cells with a layer of ghosts on each side, or without those at the edge.
+"""
+NUMBERED = len(GRID_TERMS) + len(LEVELS) + len(SHIFTS)
 """Factors that are known by a number."""
 GRIDDED: Mapping[Factor, GridTerm] = dict(zip(ON_GRIDS, GRID_TERMS, strict=True))
 """Their terms."""
@@ -141,8 +151,9 @@ def log_terms(terms: Array, points: Array) -> tuple[Array, Array]:
             number = -e[..., 0]
             if (gridded := number > 0).any():
                 with_sides = np.log(_numbered(x, number[gridded].astype(np.intp) - 1))
-                # How a grid's term grows is of no account for its value; levelling ones may be multiplied by powers.
-                on_grid = (gridded & (number <= len(GRID_TERMS)))[..., None]
+                # How a term grows is of no account for its value, but levelling ones may be multiplied by powers.
+                levels = (number > len(GRID_TERMS)) & (number <= NUMBERED - len(SHIFTS))
+                on_grid = (gridded & ~levels)[..., None]
                 i, j, e = np.where(on_grid, 0.0, i), np.where(on_grid, 0.0, j), np.where(gridded[..., None], 0.0, e)
                 size[gridded] += with_sides
             power = np.where(i != 0, i * natural, 0.0)
@@ -155,12 +166,15 @@ def log_terms(terms: Array, points: Array) -> tuple[Array, Array]:
 def _numbered(x: Array, numbers: Index) -> Array:
     """Values (k, n) of the factors with `numbers` (k,), from zero on, at x (n,)."""
     table = np.empty((len(numbers), len(x)))
-    powers = numbers - len(GRID_TERMS)
-    grids = powers < 0
+    level = numbers - len(GRID_TERMS)
+    shifted = level - len(LEVELS)
+    grids, levels = level < 0, (level >= 0) & (shifted < 0)
     if grids.any():
         table[grids] = grid_values(x)[numbers[grids]]
-    levels = np.array(LEVELS)[powers[~grids]]
-    table[~grids] = np.maximum(1 - np.maximum(x, 1.0) ** -levels[:, None], 0.0)
+    table[levels] = np.maximum(1 - np.maximum(x, 1.0) ** -np.array(LEVELS)[level[levels], None], 0.0)
+    if (far := shifted >= 0).any():
+        shift, power = np.array(SHIFTS)[shifted[far]].T[..., None]
+        table[far] = np.where(x + shift >= 0, np.abs(x + shift) ** power, np.nan)
     return table
 
 
@@ -187,7 +201,8 @@ def beyond_doubling(terms: Array, points: Array) -> Mask:
     steps = [np.diff(x) if len(x) > 1 else np.zeros(1) for x in distinct]
     uneven = np.array([each.max() >= STEPS * each.min() for each in steps])
     jump, last = np.array([each[-1] for each in steps]), np.array([x[-1] for x in distinct])
-    steep = (rates > 0) & (uneven | (rates * jump > JUMP) | (rates * last > RANGE))
+    single = np.array([each.min() <= 1 for each in steps])
+    steep = (rates > 0) & (uneven | (rates * jump > JUMP) | (rates * last > RANGE) | ((rates < 1) & ~single))
     return np.asarray(steep.any(axis=-1))
 
 
@@ -195,16 +210,32 @@ def last_partners(most: float) -> float:
     """Ranks beyond which a rank that had all others of `most` ranks as partners has no more of them in a twentieth of
     the cases, the lower end of a 90 % interval; infinite where that is rarer.
 
-    What goes to all others never ends. With the probability pi partners are those of bands, stencils and groups, which
-    end at a number of ranks that is as likely as another in logarithms, up to the widest, L. After R e-folds in which
-    they became more they end within the next d <= L - R with the probability
+    What goes to all others, and loops over all ranks, never end. With the probability pi partners are those of bands,
+    stencils and groups. From two ranks up to the widest, L, they end at a number n of these in proportion to 1 / n^2:
+    most have a few neighbours, and twice as many are half as likely. Where they became more up to m ranks, they end
+    within the next ones up to n with the probability
 
-        pi d / (pi (L - R) + (1 - pi) L)
+        pi (S(m) - S(n)) / (pi S(m) + 1 - pi),    S(n) = (1/n - 1/L) / (1/2 - 1/L)
     """
-    ends, widest = priors.PARTNERS_END, np.log(priors.PARTNERS_MOST)
-    left = widest - np.log(max(most, 1.0))
-    d = (1 - CENTRAL) / 2 * (ends * left + (1 - ends) * widest) / ends
-    return float(most * np.exp(d)) if d < left else np.inf
+    ends, widest = priors.PARTNERS_END, 1 / priors.PARTNERS_MOST
+    beyond = max(1 / max(most, 2.0) - widest, 0.0) / (1 / 2 - widest)
+    tail = (1 - CENTRAL) / 2
+    left = beyond - tail * (beyond + (1 - ends) / ends)
+    return 1 / (left * (1 / 2 - widest) + widest) if left > 0 else np.inf
+
+
+def without_ranks(terms: Array, parameters: Sequence[str]) -> Index:
+    """The term without the number of ranks (t,) for each of `terms` that is one of these times others: its index, or
+    that after the last where it is not among them; -1 for terms that are none."""
+    beside = np.full(len(terms), -1, dtype=np.intp)
+    if "ranks" in parameters:
+        axis = list(parameters).index("ranks")
+        for at in np.flatnonzero((terms[:, axis] == EACH_OTHER[0]).all(axis=1)).tolist():
+            rest = terms[at].copy()
+            rest[axis] = ONE
+            same = np.flatnonzero((terms == rest).all(axis=(1, 2)))
+            beside[at] = same[0] if len(same) else len(terms)
+    return beside
 
 
 def ended_values(terms: Array, points: Array, parameters: Sequence[str], largest: Array, leading: Index) -> Array:
@@ -257,6 +288,9 @@ def write_term(term: Array, parameters: Sequence[str]) -> str:
 
 
 def _numbered_text(number: int, name: str) -> str:
+    if (shifted := number - NUMBERED + len(SHIFTS)) >= 0:
+        shift, power = SHIFTS[shifted]
+        return f"({name} {'+' if shift > 0 else '-'} {abs(shift):g})^{_exponent(power)}"
     if number >= len(GRID_TERMS):
         return f"(1 - {name}^{_exponent(-LEVELS[number - len(GRID_TERMS)])})"
     grid = GRID_TERMS[number]

@@ -27,6 +27,7 @@ from ranksight.model.search.terms import (
     GRID_ODDS,
     GRIDDED,
     ONE,
+    SHIFTED,
     Factor,
     Hypotheses,
     ghosted,
@@ -120,12 +121,12 @@ class Single(Listed):
     @property
     def hypotheses(self) -> Hypotheses:  # type: ignore[override]
         """Those of what scatters."""
-        return _along_ranks()[0] if self._ranks else _single()
+        return (_along_ranks() if self._ranks else _single())[0]
 
     @property
     def counted(self) -> Hypotheses:
         """Others, over the same terms, for what is deterministic."""
-        return _along_ranks()[1] if self._ranks else _single()
+        return (_along_ranks() if self._ranks else _single())[1]
 
     def along_ranks(self) -> Single:
         """The same where the parameter is the number of ranks: counts may follow the sides of a process grid."""
@@ -133,7 +134,8 @@ class Single(Listed):
 
     def screen(self, points: Array, location: Location, positive: Mask, kind: Kind) -> tuple[Problem, Screened]:
         """Solve all hypotheses on all series."""
-        problem = pose(Basis.listed(self.hypotheses.terms, points).counting(points), points, location, positive, kind)
+        basis = Basis.listed(self.hypotheses.terms, points).counting(points, 0 if self._ranks else None)
+        problem = pose(basis, points, location, positive, kind)
         listed = borne(
             problem, screen(self.counted if kind == "requirement" else self.hypotheses, problem), listed=True
         )
@@ -159,8 +161,16 @@ ENOUGH = 5
 
 
 @lru_cache(maxsize=1)
-def _single() -> Hypotheses:
-    return hypotheses(*_forms())
+def _single() -> tuple[Hypotheses, Hypotheses]:
+    forms, prior = _forms()
+    counted = list(forms)
+    for term in SHIFTED:
+        counted += [((term,),), ((ONE,), (term,))]
+    # What is done at the points of an element, and in between along one side more.
+    counted += [((low,), (high,)) for low, high in itertools.pairwise(SHIFTED) if low[0] < high[0]]
+    weights = [*prior, *[priors.FORMS["more"]] * (len(counted) - len(prior))]
+    everything = hypotheses(counted, weights)
+    return _among(hypotheses(forms, prior), everything), everything
 
 
 @lru_cache(maxsize=1)

@@ -90,8 +90,8 @@ def by_rules(cost: Array, keys: Sequence[tuple[str, str]], called: Called) -> tu
 
 
 def as_along_others(cost: Array, keys: Sequence[Key]) -> Array:
-    """Costs (s, h) of the sums with those less likely along one side of a grid that no series of the same metric has
-    along another, where some series show what they have."""
+    """Costs (s, h) of the sums with those less likely along one side of a grid that no series of the same metric can
+    have along another, where some series leave fewer than others."""
     terms, every = list(RANK_TERMS.values()), sums()
     kinds = np.array([_kind(terms[one[0]]) if len(one) == 1 else "" for one in every], dtype=object)
     single = np.flatnonzero(kinds != "")
@@ -100,11 +100,11 @@ def as_along_others(cost: Array, keys: Sequence[Key]) -> Array:
     simplest = cost.argmin(axis=1)
     for name in {name for _, name in keys}:
         rows = [row for row, key in enumerate(keys) if key[1] == name]
-        sure = [candidates[row] for row in rows if candidates[row] == {kinds[simplest[row]]}]
-        known = set().union(*sure)
+        along_sides = [candidates[row] for row in rows if kinds[simplest[row]]]
         for row in rows:
-            if kinds[simplest[row]] and len(candidates[row]) > 1 and candidates[row] & known:
-                adjusted[row, ~np.isin(kinds, list(known))] -= np.log(priors.FOREIGN_GRID)
+            fewer = [each for each in along_sides if each < candidates[row]]
+            if kinds[simplest[row]] and fewer:
+                adjusted[row, ~np.isin(kinds, list(set().union(*fewer)))] -= np.log(priors.FOREIGN_GRID)
     return adjusted
 
 
@@ -160,6 +160,7 @@ def on_same_sides(cost: Array, keys: Sequence[tuple[str, str]], called: Called, 
     """
     terms, every = list(RANK_TERMS.values()), sums()
     sides = [{terms[term].sides for term in one} - {""} for one in every]
+    constant = every.index((list(RANK_TERMS).index("1"),))
     adjusted, offered = cost.copy(), np.ones(cost.shape, dtype=bool)
     fewest = fewest_partners(called.ranks)
     needed = np.array([max(fewest[term] for term in one) for one in every])
@@ -186,7 +187,9 @@ def on_same_sides(cost: Array, keys: Sequence[tuple[str, str]], called: Called, 
             offered[row] = lines & (partner_counts() if name != "bytes_sent" else one_kind())
             adjusted[row, ~offered[row]] = np.inf
         elif along := called.lines.get(kernel):
+            # How often a line is called together need not go by its length; how much is sent then does.
             lines = np.array([bool(each) and each <= along for each in sides])
+            lines[constant] = name != "bytes_sent"
             if np.isfinite(adjusted[row, lines]).any():
                 offered[row] = lines
         elif name == "bytes_sent" and (kernel, "messages") in keys:

@@ -180,7 +180,9 @@ class Functions(Stored):
         ranks = points[:, self.fitted.parameters.index("ranks")]
         more = np.broadcast_to(np.fmax(ranks / self.traced, 1.0), (len(keys), len(points))).copy()
         shared = np.array([key in self.placed for key in keys])[:, None] & (more > 1)
-        for row, longer in self.neighbours.longer_sides([kernel for kernel, _ in self.irregular], ranks).items():
+        kernels = [kernel for kernel, _ in self.irregular]
+        by_laws = self.laws.longer_sides(kernels, ranks, int(self.traced))
+        for row, longer in (by_laws | self.neighbours.longer_sides(kernels, ranks)).items():
             more[row], shared[row] = longer if calls[row] else 1.0, False
         opened = rows_of(answer, index)
         if self.iterations is not None:

@@ -36,7 +36,7 @@ from typing import Any
 import numpy as np
 
 from ranksight.core.arrays import Array, Index, Ints, Mask, log_ratio
-from ranksight.core.dims import MOST_RANKS
+from ranksight.core.dims import MOST_RANKS, dims_create
 from ranksight.core.records import dataclass
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.quantity import CENTRAL, TAIL
@@ -133,6 +133,20 @@ class RankLaws(Structure):
         reason = np.where(by_neighbours[:, None] & ~between, others.reason, own_forecast.reason)
         return replace(own_forecast, value=value, lower=lower, upper=upper, status=status, reason=reason).judged()
 
+    def longer_sides(self, kernels: Sequence[str], ranks: Array, most: int) -> dict[int, Array]:
+        """How many times as many ranks the side that grows most has at `ranks` (k,) as at the `most` traced, by the
+        index of those kernels whose messages go to each neighbour on grids, cut along more sides than one."""
+        rows, grown = self.rows, dict[int, Array]()
+        for at, kernel in enumerate(kernels):
+            row = rows.get((kernel, "messages"))
+            sums = [[("", 0)]] if row is None or self.chance[row] else self.sums[row]
+            grids = {SENT_TO.get(one[0][0], (1,))[0] if len(one) == 1 else 1 for one in sums}
+            before = {d: np.array(dims_create(most, d)) for d in grids}
+            if all((sides > 1).sum() > 1 for sides in before.values()):
+                each = [[np.max(dims_create(max(int(p), 1), d) / sides) for p in ranks] for d, sides in before.items()]
+                grown[at] = np.fmax(np.max(each, axis=0), 1.0)
+        return grown
+
     def with_rivals(self, fitted: Fitted, exact: Collection[Key], measured: Array) -> RankLaws:
         """The same where functions that meet all counts of series, those in `exact`, are rivals: which differ from the
         sums on more ranks, at the other parameters as `measured` (n, m).
@@ -179,8 +193,8 @@ NO_RANK_LAWS = RankLaws((), (), (), (), Coefficients(np.empty(0)), (), (), np.em
 
 DIFFERENT = 1e-3
 """Logarithm of the ratio of two laws from which on they are different ones."""
-OTHERS = ("ranks - 1", "ranks")
-"""Terms of what goes to every other rank."""
+OTHERS = "ranks - 1"
+"""Term of what goes to every other rank: what goes by all ranks goes to no partners, which would be one less."""
 
 
 def _ended(terms: Array, ranks: Array, most: float) -> Array:
@@ -188,8 +202,7 @@ def _ended(terms: Array, ranks: Array, most: float) -> Array:
     (:func:`ranksight.model.search.terms.last_partners`); of all terms where `most` is 0."""
     last = last_partners(most) if most > 1 else np.inf
     least = terms.copy()
-    for name in OTHERS:
-        least[list(RANK_TERMS).index(name)] -= np.fmax(ranks - last, 0.0)
+    least[list(RANK_TERMS).index(OTHERS)] -= np.fmax(ranks - last, 0.0)
     return least
 
 

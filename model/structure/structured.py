@@ -72,7 +72,8 @@ def structured(
     drawn = {key for key in lawless if key[0] in even_draws}
     whole = replace(whole, met=find_missed(series, answered, lawless, drawn, whole.unruled))
     exact = {key for key, error in zip(series.keys, missed.tolist(), strict=True) if error <= EXACT}
-    iterations = find_iterations(series, exact, missed)
+    # Where a sum of the ranks leaves some out, functions miss these alone.
+    iterations = find_iterations(series, exact | lawful, missed)
     if iterations is None or not iterations.keys:
         return whole
     part = iterations.per_call(series)

@@ -132,6 +132,28 @@ def test_parts_of_a_mesh_share_its_data(tmp_path: Path) -> None:
     assert volume.lower <= last["bytes_sent"] / 2 < volume.value < last["bytes_sent"] <= volume.upper * (1 + 1e-9)
 
 
+def test_ranks_that_a_law_leaves_out_open_it_no_further(tmp_path: Path) -> None:
+    """Slabs thinner than a cut-off send on to the next ones: on 5 and 7 ranks, which cut one side, and no loop does."""
+    grid = Cartesian(3, (True, True, True))
+    made = Experiment.create(tmp_path / "exp", "app", ["ranks"])
+    for p in range(1, 9):
+        pairs = pd.DataFrame(sorted(grid.pairs(p)), columns=["rank", "peer"])
+        lengths = [1e4 / p ** (2 / 3) + 13 * (min(a, b) ** 2 + 3 * max(a, b)) for a, b in pairs.to_numpy()]
+        across = (pairs["rank"] // 2 != pairs["peer"] // 2) | (p % 2 > 0)
+        count = np.where(across & (p % 4 > 0) & (p > 2), 5, 10)
+        count[::3] += 10 * (p in (5, 7))
+        peers = pairs.assign(kernel="exchange", operation="Isend", count=count, bytes=lengths)
+        sent = peers.groupby("rank").agg(messages=("count", "sum"), bytes_sent=("bytes", "sum"))
+        counted = sent.reindex(range(p), fill_value=0.0).astype(float).reset_index().assign(kernel="exchange")
+        made.add(Run({"ranks": p}, 0, "pmpi"), counted, tables={"peers": peers} if len(peers) else {})
+    model = fit(made)
+    assert ("exchange", "messages") in model.functions.irregular
+    assert model.functions.iterations is None
+    answer = model.predict(ranks=32, metrics=["messages"]).answers[0]
+    assert answer.ok
+    assert (answer.lower, answer.value, answer.upper) == pytest.approx((30, 30, 60))
+
+
 def test_what_all_ranks_have_the_same_of(tmp_path: Path, traced: Experiment) -> None:
     equal = even(traced)
     assert {("tally", "messages"), ("tally: Allreduce", "bytes_sent"), ("halo: Isend", "messages")} <= equal

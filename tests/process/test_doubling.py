@@ -79,7 +79,29 @@ def test_what_is_doubled_itself_counts_no_doublings() -> None:
         assert beyond_doubling(terms, np.array(x)[:, None]).all()
     assert not beyond_doubling(terms, np.arange(3.0, 7)[:, None]).any()
     # A step of four makes 64 times of it at a rate of three halves.
-    assert beyond_doubling(terms, np.array([[4.0], [8], [12]])).tolist() == [rate > 1.5 for _, _, rate in DOUBLING]
+    many = [not 1 <= rate <= 1.5 for _, _, rate in DOUBLING]
+    assert beyond_doubling(terms, np.array([[4.0], [8], [12]])).tolist() == many
+
+
+def test_sizes_in_even_steps_count_no_doublings() -> None:
+    """Bytes that sizes 16, 24 and 32 meet as `2^(size / 4)` were 85 times too many at 64, and known."""
+    points = np.array([(p, n) for p in (2.0, 4, 8) for n in (16.0, 24, 32)])
+    values = np.array([3072.0, 3072, 6528, 2880, 4128, 6336, 2592, 3936, 5664])
+    series = Series(("ranks", "size"), points, values[None, :, None], ("k",), ("bytes_sent",))
+    answer = fit_series(series).predict(np.array([[8.0, 64]]))
+    assert answer.value[0, 0] < 5664 * 2**3
+
+
+@pytest.mark.parametrize("also", [(), (16.0, 24, 48)])
+def test_ranks_count_no_doublings(also: tuple[float, ...]) -> None:
+    """Messages that grow along three sides of a grid, and are others on 5 and 7 ranks."""
+    sides = {1: 0, 2: 1, 3: 1, 4: 2, 5: 1.5, 6: 2, 7: 1.8, 8: 3}
+    points = np.array([(p, *size) for p in sides for size in ([(n,) for n in also] or [()])], dtype=np.float64)
+    values = np.array([72.0 * sides[int(p)] for p in points[:, 0]])
+    fitted = fit_series(
+        Series(("ranks", "size")[: points.shape[1]], points, values[None, :, None], ("k",), ("messages",))
+    )
+    assert not (fitted.terms[..., 0, 2] > 0).any()
 
 
 def test_doubling_is_as_likely_as_a_curve_that_was_not_seen() -> None:
