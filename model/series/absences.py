@@ -11,6 +11,7 @@ fell on others.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 
@@ -51,12 +52,12 @@ class _Listed:
     points: Array  # (n, m)
     ranks: Array  # (n,)
 
-    @property
+    @cached_property
     def known(self) -> Mask:
         """Which metrics of a kernel were measured at a configuration (k, q, n)."""
         return np.asarray(np.isfinite(self.values).any(axis=3))
 
-    @property
+    @cached_property
     def times(self) -> Array:
         """Times (k, n, r)."""
         if "time" in self.metrics:
@@ -77,21 +78,21 @@ def _absent(listed: _Listed, part: Mask) -> Mask:
     return np.asarray((begins | ends)[:, None] & ~runs)
 
 
-def _outlasted(listed: _Listed, kernel: int, last: Mask, gone: Mask) -> bool:
-    """Whether kernels are listed in all runs at the configurations `gone` (n,) that take less time than `kernel`
-    would, which ran at `last` (n,) and lacks more than one row beyond.
+def _outlasted(listed: _Listed, kernel: int, last: Mask, beyond: Mask) -> bool:
+    """Whether kernels are listed in all runs at the configurations `beyond` (n,) that take less time than `kernel`
+    would, which ran at `last` (n,) and lacks more than one row from there on.
 
     The least that it would take is its time divided by the ratio of each parameter. Only kernels of which all was
     measured that was measured of it say so: another tool may have measured them.
     """
-    measured = np.isfinite(listed.times).any(axis=0)  # (n, r)
-    if measured[listed.ranks >= listed.ranks[gone].min()].sum() < 2:
+    measured = np.asarray(np.isfinite(listed.times).any(axis=0))  # (n, r)
+    if measured[listed.ranks >= listed.ranks[beyond].min()].sum() < 2:
         return False
     with np.errstate(divide="ignore", invalid="ignore"):
         logs = np.log(listed.points)
-        apart = np.abs(logs[gone][:, None] - logs[last][None]).sum(axis=2)
-    least = np.fmin.reduce(np.fmin.reduce(listed.times[kernel, last], axis=1) * np.exp(-apart), axis=1)
-    of_it = listed.known[kernel].any(axis=1)
-    alike = listed.known[:, of_it].all(axis=1)[:, gone, None]
-    shorter = (alike & (listed.times[:, gone] < least[:, None])).any(axis=0)
-    return bool((shorter | ~measured[gone]).all())
+        distances = np.abs(logs[beyond][:, None] - logs[last][None]).sum(axis=2)
+    least = np.fmin.reduce(np.fmin.reduce(listed.times[kernel, last], axis=1) * np.exp(-distances), axis=1)
+    of_it = np.asarray(listed.known[kernel].any(axis=1))
+    alike = np.asarray(listed.known[:, of_it].all(axis=1))[:, beyond, None]
+    shorter = (alike & (listed.times[:, beyond] < least[:, None])).any(axis=0)
+    return bool((shorter | ~measured[beyond]).all())
