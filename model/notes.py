@@ -12,9 +12,10 @@ from ranksight.core.mpi import communicates
 from ranksight.core.units import in_full, some_of
 from ranksight.model.application.balance import waited_for
 from ranksight.model.application.node import NODES
-from ranksight.model.fitting.iterations import iterated
+from ranksight.model.fitting.iterations import counting, iterated
 from ranksight.model.resource.counters import notes_of
 from ranksight.model.series.computation import RANKS, THREADS, WORK_PER_RANK, cores
+from ranksight.model.uncertainty.forecast import OK
 
 if TYPE_CHECKING:
     from ranksight.model.predicting import Learned
@@ -45,6 +46,7 @@ def notes(model: Learned, points: Array, with_energy: bool = True) -> tuple[str,
         model.remarks.left_out,
         model.coordinates.remark(),
         iterated(model.fitted, iterations, points) if iterations and len(model.fitted) else "",
+        _uncounted(model, points),
         *model.functions.stated.remark(points),
         *model.remarks.notes,
         *notes_of(model.remarks.contradictions),
@@ -73,6 +75,19 @@ def notes(model: Learned, points: Array, with_energy: bool = True) -> tuple[str,
 def _of_energy(model: Learned, points: Array) -> tuple[str, ...]:
     """What is to be said of energy and power at `points` (k, m)."""
     return *model.energy.notes, model.energy.remark(points, model.parameters)
+
+
+def _uncounted(model: Learned, points: Array) -> str:
+    """That a parameter counts iterations by its name, where answers at `points` (k, m) beyond its values are refused
+    and the fit counts none; else empty."""
+    name = "" if model.fitted.iterations else counting(model.parameters, model.training)
+    if not name:
+        return ""
+    axis = model.parameters.index(name)
+    beyond = points[:, axis] > model.training[:, axis].max()
+    if not (model.refined(points).said.status[:, beyond] != OK).any():
+        return ""
+    return f"if {name} counts iterations of one loop, fit --iterations {name} predicts many of them from runs of few"
 
 
 def partners(model: Learned, points: Array) -> str:

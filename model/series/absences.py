@@ -1,53 +1,98 @@
-"""Kernels that run from some number of ranks on, or until another takes their place: elsewhere they took no time, and
-counted nothing.
+"""Kernels that run from some number of ranks on, or up to one: elsewhere they took no time, and counted nothing.
 
 A kernel without a value in runs in which others have one did not run there. That is known where it has none on up to
-some number of ranks, and one on all larger ones, as a part that exchanges data begins with the second rank; and where
-it has none from the number on from which another has one, which has none before, as where a program takes another
-algorithm or name. A gap elsewhere may be a lost row, a report that leaves out what is small, or a sample that fell on
-others.
+some number of ranks, and one on all larger ones, as a part that exchanges data begins with the second rank. Where it
+has none from some number on, it may have become too short to be listed, so that absence alone says nothing. It is known
+not to run where kernels are listed that take less time than it would, and where another has one from there on, which
+has none before, as where a program takes another algorithm or name. A gap elsewhere may be a lost row, or a sample that
+fell on others.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 
 from ranksight.core.arrays import Array, Mask
 from ranksight.core.experiment import WHOLE
 from ranksight.core.metrics import metric
+from ranksight.core.records import dataclass
 from ranksight.model.series.computation import RANKS
 from ranksight.model.series.reducing import Series
 
 
 def with_absences(series: Series) -> Series:
-    """The series with 0 of additive metrics on the numbers of ranks below those that a kernel runs on, and above where
-    another took its place, in the repetitions that measured the metric of another kernel."""
+    """The series with 0 of additive metrics on the numbers of ranks that a kernel is known not to run on, in the
+    repetitions that measured the metric of another kernel."""
     if RANKS not in series.parameters:
         return series
-    ranks = series.points[:, series.parameters.index(RANKS)]
-    known = np.isfinite(series.values)  # (s, n, r)
     kernels, of = np.unique(np.array(series.kernels, dtype=np.str_), return_inverse=True)
-    runs, drawn = np.zeros((len(kernels), len(ranks)), dtype=bool), np.zeros(len(kernels), dtype=bool)
-    np.logical_or.at(runs, of, known.any(axis=2))
+    names, which = np.unique(np.array(series.metrics, dtype=np.str_), return_inverse=True)
+    values = np.full((len(kernels), len(names), *series.values.shape[1:]), np.nan)
+    values[of, which] = series.values
+    drawn = np.zeros(len(kernels), dtype=bool)
     np.logical_or.at(drawn, of, series.sampled)
-    absent = _absent(runs, ranks, ~drawn & (kernels != WHOLE))[of]
+    listed = _Listed(values, list(names), series.points, series.points[:, series.parameters.index(RANKS)])
+    absent = _absent(listed, ~drawn & (kernels != WHOLE))[of]
     absent &= np.array([metric(name).additive for name in series.metrics])[:, None]
     if not absent.any():
         return series
-    parts = np.array([kernel != WHOLE for kernel in series.kernels], dtype=bool)
-    names, which = np.unique(np.array(series.metrics, dtype=np.str_), return_inverse=True)
-    measured = np.zeros((len(names), *known.shape[1:]), dtype=bool)
-    np.logical_or.at(measured, which[parts], known[parts])
+    measured = np.isfinite(values[kernels != WHOLE]).any(axis=0)
     return replace(series, values=np.where(absent[..., None] & measured[which], 0.0, series.values))
 
 
-def _absent(runs: Mask, ranks: Array, part: Mask) -> Mask:
-    """Where (k, n) kernels are known not to run, by where each `runs` (k, n), of those that are a `part` (k,)."""
+@dataclass(frozen=True)
+class _Listed:
+    """What the runs list of each kernel."""
+
+    values: Array  # (k, q, n, r): of k kernels and q metrics, at n configurations
+    metrics: list[str]
+    points: Array  # (n, m)
+    ranks: Array  # (n,)
+
+    @cached_property
+    def known(self) -> Mask:
+        """Which metrics of a kernel were measured at a configuration (k, q, n)."""
+        return np.asarray(np.isfinite(self.values).any(axis=3))
+
+    @cached_property
+    def times(self) -> Array:
+        """Times (k, n, r)."""
+        if "time" in self.metrics:
+            return self.values[:, self.metrics.index("time")]
+        return np.full((len(self.values), *self.values.shape[2:]), np.nan)
+
+
+def _absent(listed: _Listed, part: Mask) -> Mask:
+    """Where (k, n) kernels are known not to run, of those that are a `part` (k,) of the program."""
+    runs, ranks = listed.known.any(axis=1), listed.ranks
     first, last = np.where(runs, ranks, np.inf).min(axis=1), np.where(runs, ranks, -np.inf).max(axis=1)
     before, after = np.where(runs, -np.inf, ranks).max(axis=1), np.where(runs, np.inf, ranks).min(axis=1)
     begins = part & np.isfinite(before) & (before < first)
-    followed = (last[:, None] == before) & (after[:, None] == first) & begins
-    ends = part & (last < after) & followed.any(axis=1)
+    ends = part & np.isfinite(after) & (last < after)
+    followed = ((last[:, None] == before) & (after[:, None] == first) & begins).any(axis=1)
+    for kernel in np.flatnonzero(ends & ~followed).tolist():
+        ends[kernel] = _outlasted(listed, kernel, ranks == last[kernel], ranks == after[kernel])
     return np.asarray((begins | ends)[:, None] & ~runs)
+
+
+def _outlasted(listed: _Listed, kernel: int, last: Mask, beyond: Mask) -> bool:
+    """Whether kernels are listed in all runs at the configurations `beyond` (n,) that take less time than `kernel`
+    would, which ran at `last` (n,) and lacks more than one row from there on.
+
+    The least that it would take is its time divided by the ratio of each parameter. Only kernels of which all was
+    measured that was measured of it say so: another tool may have measured them.
+    """
+    measured = np.asarray(np.isfinite(listed.times).any(axis=0))  # (n, r)
+    if measured[listed.ranks >= listed.ranks[beyond].min()].sum() < 2:
+        return False
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs = np.log(listed.points)
+        distances = np.abs(logs[beyond][:, None] - logs[last][None]).sum(axis=2)
+    least = np.fmin.reduce(np.fmin.reduce(listed.times[kernel, last], axis=1) * np.exp(-distances), axis=1)
+    of_it = np.asarray(listed.known[kernel].any(axis=1))
+    alike = np.asarray(listed.known[:, of_it].all(axis=1))[:, beyond, None]
+    shorter = (alike & (listed.times[:, beyond] < least[:, None])).any(axis=0)
+    return bool((shorter | ~measured[beyond]).all())

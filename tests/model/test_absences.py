@@ -58,6 +58,37 @@ def test_zero_above_the_ranks_from_which_another_kernel_takes_its_place() -> Non
     np.testing.assert_array_equal(found[3:], [[6, 3, NAN, NAN], [1, 1, 1, NAN]])
 
 
+def test_zero_above_the_ranks_that_a_kernel_runs_on_where_shorter_ones_are_listed() -> None:
+    rows = {
+        ("solve", "time"): [80.0, 40, 20, 10],
+        ("swap", "time"): [8.0, 4, NAN, NAN],  # 2 s at the least on 4 ranks
+        ("bcast", "time"): [0.0, 0.1, 0.2, 0.3],
+        ("short", "time"): [0.3, 0.2, NAN, NAN],  # 0.1 s at the least: too short to be listed, maybe
+        ("once", "time"): [8.0, 8, 8, NAN],  # one row may be lost
+        ("again", "time"): [8.0, NAN, NAN, 8],
+        ("counted", "time"): [8.0, 4, NAN, NAN],  # what counted it did not run there
+        ("counted", "instructions"): [8.0, 4, NAN, NAN],
+    }
+    found = with_absences(made(rows)).values[:, :, 0]
+    expected = np.array(list(rows.values()))
+    expected[1, 2:] = 0
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_a_kernel_that_no_larger_run_lists_is_in_none_of_their_sums(tmp_path: Path) -> None:
+    experiment = Experiment.create(tmp_path / "e", "made-up", ["ranks"])
+    for ranks in (1, 2, 4, 8, 16, 32):
+        times = {"solve": 320 / ranks, "bcast": 0.02 + 0.02 * np.log2(ranks)}
+        times |= {"swap": 40 / ranks} if ranks <= 4 else {}
+        table = pd.DataFrame({"kernel": list(times), "rank": -1, "time": list(times.values())})
+        experiment.add(Run({"ranks": ranks}, collector="x"), table)
+    answers = fit(experiment).predict(ranks=[8, 64], metrics="time").table()
+    assert answers[answers["kernel"] == "swap"]["value"].tolist() == [0, 0]
+    whole = answers[answers["kernel"].isna()].set_index("ranks")["value"]
+    for ranks in (8, 64):
+        assert whole[ranks] == pytest.approx(320 / ranks + 0.02 + 0.02 * np.log2(ranks), rel=0.03)
+
+
 def test_a_kernel_under_another_name_is_in_the_sum_once(tmp_path: Path) -> None:
     experiment = Experiment.create(tmp_path / "e", "made-up", ["ranks"])
     for ranks in (4, 8, 16, 32, 64, 128):

@@ -67,6 +67,17 @@ def test_undeclared_steps_are_a_parameter_like_any_other(looped: Experiment) -> 
     assert np.log(total.upper / total.lower) > 1.5 * np.log(declared.upper / declared.lower)
 
 
+@pytest.mark.parametrize(("name", "named"), [("steps", True), ("n_iter", True), ("timesteps", True), ("size", False)])
+def test_a_refused_number_of_steps_names_the_option(name: str, named: bool, tmp_path: Path) -> None:
+    made = Experiment.create(tmp_path / "e", "steps", [name])
+    for n, times in ((100, (60.1, 59.6)), (200, (81.6, 84.1)), (400, (122.4, 126.8)), (800, (210.8, 218.1))):
+        for repetition, time in enumerate(times):
+            made.add(Run({name: n}, repetition), pd.DataFrame({"kernel": ["a"], "rank": -1, "time": [time]}))
+    model = fit(made)
+    assert any(f"--iterations {name}" in note for note in model.predict({name: [12_800]}).notes) is named
+    assert not any("--iterations" in note for note in model.predict({name: [400]}).notes)
+
+
 def test_a_part_too_small_to_be_seen_is_held_by_the_interval(looped: Experiment) -> None:
     # Without visits nothing says that init lies outside of the loop; scatter hides 0.2 ms a step.
     answers = fit(looped, ["time"], iterations="steps").predict(ranks=16, steps=10_000).answers
