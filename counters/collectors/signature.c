@@ -6,15 +6,17 @@
  * under the tool that counts instructions, these, as nanoseconds. Under valgrind, with RANKSIGHT_PLAN=FILE, the plan gives for
  * each call its number and, in millionths, the weights of the stretch that the call ends in each sum; after the last of them, or a
  * call that is another than planned, costs are written and the process runs on without being simulated. FILE.done or
- * FILE.other is then created.
+ * FILE.other is then created. The last process that has done its plan waits to be ended: what it would do is for nothing.
  *
  * A jump to the real function leaves registers and stack as they are, so no prototype is needed; natively the call
  * returns to `returned` first. CALLS(X) comes from the list that reads the sequences again. TIMER is the number of
  * MPI_Wtime, which bounds stretches where the plan names it: programs read the time where a phase begins and ends.
  */
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,7 +39,7 @@
 enum { SUMS = 4 }; /* of the tool: counts, and what shows how far occurrences differ */
 typedef struct { uint32_t call, site; double seconds; } Record;
 typedef struct { uint64_t call, weight[SUMS]; } Planned;
-enum { NONE, ENDS = 0xffff, NUMBER = 0xfff, ARGUMENT = 12, FORTRAN = 0x8000, DEPTH = 16, OURS = 2, FRAMES = 6, ROOM = 4096, WEIGH = VG_USERREQ_TOOL_BASE('R', 'S'), INSTRUCTIONS };
+enum { NONE, ENDS = 0xffff, NUMBER = 0xfff, ARGUMENT = 12, FORTRAN = 0x8000, DEPTH = 16, OURS = 2, FRAMES = 6, ROOM = 4096, ENDED = 10, WEIGH = VG_USERREQ_TOOL_BASE('R', 'S'), INSTRUCTIONS };
 
 static Record records[ROOM];
 static int used, file = -1, depth, timers;
@@ -75,13 +77,32 @@ static void weigh(const uint64_t *new) {
     VALGRIND_DO_CLIENT_REQUEST_STMT(WEIGH, new[0], new[1], new[2], new[3], 0);
 }
 
+/* Whether every plan.RANK beside this process's own has its plan.RANK.done. */
+static int all_done(void) {
+    char folder[PATH_MAX];
+    const char *slash = strrchr(plan_name, '/');
+    int left = 0;
+    snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - plan_name + 1) : 2, slash ? plan_name : "./");
+    DIR *opened = opendir(folder);
+    if (!opened) return 0;
+    for (struct dirent *each; (each = readdir(opened)) != NULL;) {
+        char done[PATH_MAX + NAME_MAX];
+        if (strncmp(each->d_name, "plan.", 5) || strspn(each->d_name + 5, "0123456789") != strlen(each->d_name + 5)) continue;
+        snprintf(done, sizeof done, "%s%s.done", folder, each->d_name);
+        left += access(done, F_OK) != 0;
+    }
+    closedir(opened);
+    return left == 0;
+}
+
 static void finish(const char *how) {
-    char name[4096];
+    char name[PATH_MAX];
     CALLGRIND_DUMP_STATS;
-    CALLGRIND_STOP_INSTRUMENTATION;
     plan = NULL;
     snprintf(name, sizeof name, "%s.%s", plan_name, how);
     close(open(name, O_CREAT | O_WRONLY, 0644));
+    if (strcmp(how, "done") == 0 && all_done()) sleep(ENDED);
+    CALLGRIND_STOP_INSTRUMENTATION;
 }
 
 /* The count of elements that a call names, in 16 bits; `call` says which argument it is. Fortran gives its address. */
