@@ -15,7 +15,8 @@ are seen late. A simulation goes on until it has seen the pairs of calls that oc
 turn, but for :data:`MISSED` of the stretches. What was not seen counts as the class of the same calls that was seen
 most, as noise of the clock divides classes too, and the last stretch, which another call ends, as one that began as it
 did; where the weighted native time then differs from the measured one, k doubles, and a program for which that does not
-help does not repeat.
+help does not repeat. Where simulated occurrences differ in their instructions, windows along the rest of the run are
+simulated too (:mod:`ranksight.counters.windows`).
 
 How far occurrences of a class differ is the error of its counts. It shows in sums with other weights: those of half of
 the n - 1 counted occurrences are raised and those of the others lowered,
@@ -71,6 +72,7 @@ class Signature:
     share: float  # of the whole run's processor time that they stand for: all between the same calls
     simulated: float  # share of the processor time that is simulated
     error: float  # of the weighted time of the simulated stretches, relative to that of all that they stand for
+    places: int = 0  # windows behind the first part that are simulated too
 
 
 def classes_of(calls: Ints, seconds: Array, begins: Sequence[int] = ()) -> tuple[Ints, Ints]:
@@ -154,9 +156,9 @@ def _of_counted(
         return None
     end = int(complete[at[enough]])
     seen = np.bincount(classes[:end], minlength=len(often))
-    like = _like(classes, pairs, seconds, seen, end)
-    stands = like >= 0
-    often = _folded(often, seen, like)
+    stand = like(classes, pairs, seconds, seen, end)
+    stands = stand >= 0
+    often = _folded(often, seen, stand)
     later = (often - 1) / np.maximum(seen - 1, 1)
     simulated, once = classes[:end], seen[classes[:end]] == 1
     weights = np.where(rank[:end] == 0, np.where(once, often[simulated], 1.0), later[simulated])
@@ -192,7 +194,7 @@ def _missed(pairs: Ints) -> Array:
     return np.asarray((begins.sum() - np.cumsum(begins)) / len(pairs))
 
 
-def _like(classes: Ints, pairs: Ints, seconds: Array, seen: Ints, end: int) -> Ints:
+def like(classes: Ints, pairs: Ints, seconds: Array, seen: Ints, end: int) -> Ints:
     """Of each class the class that stands for it, -1 where none does: itself where it was seen, else the one of the
     same calls that was seen most.
 
@@ -203,12 +205,12 @@ def _like(classes: Ints, pairs: Ints, seconds: Array, seen: Ints, end: int) -> I
     by_seen = np.argsort(seen, kind="stable")
     most = np.full(int(pairs.max()) + 1, -1, dtype=np.int64)
     most[pairs[by_seen[seen[by_seen] > 0]]] = by_seen[seen[by_seen] > 0]
-    like: Ints = np.where(seen > 0, np.arange(len(seen)), most[pairs])
+    stand: Ints = np.where(seen > 0, np.arange(len(seen)), most[pairs])
     # What may end a loop: the first stretch of an unseen class, after a pair that a seen one follows.
     _, first = np.unique(classes, return_index=True)
     before = pairs[classes[: end - 1]]
     times = np.maximum(seconds, _SHORTEST)
-    ends = first[(like < 0) & (first > 0)]
+    ends = first[(stand < 0) & (first > 0)]
     for at in ends[np.isin(pairs[classes[ends - 1]], before)].tolist():
         follows = 1 + np.flatnonzero(before == pairs[classes[at - 1]])
         known = np.unique(classes[follows])
@@ -218,13 +220,13 @@ def _like(classes: Ints, pairs: Ints, seconds: Array, seen: Ints, end: int) -> I
         near = (shortest <= times[at] * (1 + AGREE)) & (times[at] <= longest * (1 + AGREE))
         close = known[near[known]]
         if len(close):
-            like[classes[at]] = close[np.argmax(seen[close])]
-    return like
+            stand[classes[at]] = close[np.argmax(seen[close])]
+    return stand
 
 
-def _folded(often: Ints, seen: Ints, like: Ints) -> Ints:
+def _folded(often: Ints, seen: Ints, stand: Ints) -> Ints:
     """Occurrences of classes, those that were not seen added to the class that stands for them."""
     folded = np.where(seen > 0, often, 0)
-    unseen = (seen == 0) & (like >= 0)
-    np.add.at(folded, like[unseen], often[unseen])
+    unseen = (seen == 0) & (stand >= 0)
+    np.add.at(folded, stand[unseen], often[unseen])
     return folded

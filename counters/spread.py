@@ -42,7 +42,8 @@ def errors(counts: pd.DataFrame, sums: Sequence[pd.DataFrame], growth: float) ->
     """Standard errors of the counts of one rank, of the same shape.
 
     `counts`: kernels as index, metrics as columns. `sums`: the same with the weights of
-    :data:`~ranksight.counters.signature.HALVES`. `growth`: occurrences over those that were simulated.
+    :data:`~ranksight.counters.signature.HALVES`. `growth`: occurrences over those that were simulated,
+    as far as what was not simulated comes after what was.
     """
     values = counts.to_numpy(np.float64)
     others = [each.reindex(index=counts.index, columns=counts.columns, fill_value=0.0) for each in sums]

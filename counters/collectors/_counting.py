@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import as_file, files
 from itertools import chain
@@ -33,6 +33,7 @@ from ranksight.platforms import Platform, SimulatedCache, load, simulated_caches
 _LIBRARY = "between_init_and_finalize.so"
 _MPI = re.compile(r"^[ \t]*lib(?:mpi|fmpich)[\w-]*\.so", re.MULTILINE)
 _PYTHON = re.compile(r"(?:python|pypy)[\d.]*")
+_PLAIN = re.compile(r"[\w.+-]+")
 _INSTRUCTIONS = "32768,8,64"
 """First-level cache of instructions; platforms describe what serves data, and every core since has had about this."""
 
@@ -98,16 +99,20 @@ class Simulation:
         enough: tuple[Path, ...] = (),
         ranks: Sequence[int] | None = None,
         only_instructions: bool = False,
+        own: Iterable[str] = (),
     ) -> Step:
         """One run for all sizes of the last level; see :mod:`ranksight.counters.collectors.cache_sizes`.
 
         `enough`: files that end it. `ranks`: those that are simulated, all by default. `only_instructions`: whether
-        nothing but the number of instructions is counted, and no file written.
+        nothing but the number of instructions is counted, and no file written. `own`: names of the program's object
+        files, by which occurrences are seen to differ.
         """
         preload = f'LD_PRELOAD="$0/{library.name}${{LD_PRELOAD:+:$LD_PRELOAD}}"' if library else ""
         names = '--out-file="$place/sizes.$rank.$$.%p" --log-file="$place/sizes-log.$rank.$$.%p"'
         start = "--instr-atstart=no " if library else ""
         start += "--only-instructions=yes " if only_instructions else ""
+        program = ":".join(sorted(name for name in own if _PLAIN.fullmatch(name)))
+        start += f"--program={program} " if program else ""
         options = f"{start}--caches={':'.join(cache_sizes.sizes(self.caches()))}"
         tool = f'env VALGRIND_LIB="$0/valgrind" {variables} {preload} valgrind -q --tool={cache_sizes.TOOL}'
         return Step(before_program(launch, folder, f"{tool} {options} {names}", ranks), enough=enough)

@@ -97,6 +97,17 @@ static VG_REGPARM(3) void on_entry(Function *function, Addr address, Addr stack)
     push(function, stack);
 }
 
+/* Whether an object file is one of --program. */
+static Bool is_own(const HChar *object) {
+    const HChar *slash = VG_(strrchr)(object, '/'), *name = slash ? slash + 1 : object, *at = own_option;
+    SizeT length = VG_(strlen)(name);
+    for (; *at; at += *at == ':') {
+        if (!VG_(strncmp)(at, name, length) && (at[length] == ':' || !at[length])) return True;
+        while (*at && *at != ':') at++;
+    }
+    return False;
+}
+
 static Function *function_at(Addr address) {
     DiEpoch epoch = VG_(current_DiEpoch)();
     DebugInfo *info = VG_(find_DebugInfo)(epoch, address);
@@ -118,6 +129,7 @@ static Function *function_at(Addr address) {
     function->object = VG_(strdup)("object", object);
     function->unnamed = named ? NULL : info;
     function->resolves = VG_(strncmp)(name, "_dl_runtime_resolve", 19) == 0;
+    function->own = is_own(object);
     function->cost = zeros();
     function->next = table[hash % 8192];
     return table[hash % 8192] = function;

@@ -10,12 +10,14 @@
  * --caches=BYTES,WAYS,LINE:BYTES,WAYS,LINE:...   first level, level with dirty lines, others by their number of sets
  * --out-file=NAME                                %p is the process
  * --only-instructions=yes                        nothing but their number, which a request of this tool's own asks for
+ * --program=NAME:NAME:...                        names of object files that are the program's own
  *
  * Events: Ir Dr Dw, D1mr D1mw, dirty, and for each larger cache its misses of reads and writes, r<n> w<n>, n from 0.
  * Understands callgrind's requests to start, stop, zero and dump, and one of its own: from here on, counts weigh so much.
  * NAME.code lists what was executed while it counted: address in the object as linked, bytes, object.
  * Further weights make sums that differ from the first by what occurrences differ by: events with a suffix after
- * those of the first, and calls<suffix> in front of them.
+ * those of the first, and calls<suffix> in front of them. A last sum takes the place of all others where functions of the
+ * program differ in them and the run is simulated at further places therefore, as a request asks.
  * The prologue of every block is one comparison; the rest is done where the function changes.
  */
 #include "pub_tool_basics.h"
@@ -36,10 +38,13 @@
 #include "pub_tool_transtab.h"
 #include "pub_tool_vki.h"
 
-enum { IR, DR, DW, D1MR, D1MW, DIRTY, FIXED, CACHES = 32, EVENTS = FIXED + 2 * CACHES, SUMS = 4 };
+enum { IR, DR, DW, D1MR, D1MW, DIRTY, FIXED, CACHES = 32, EVENTS = FIXED + 2 * CACHES, SHOWN = 4, SUMS };
 enum { JUMP, CALL, RETURN };
 /* callgrind.h numbers its requests so; the weight, in millionths, is this tool's own. */
-enum { DUMP = VG_USERREQ_TOOL_BASE('C', 'T'), ZERO, TOGGLE, DUMP_AT, START, STOP, WEIGH = VG_USERREQ_TOOL_BASE('R', 'S'), INSTRUCTIONS };
+enum { DUMP = VG_USERREQ_TOOL_BASE('C', 'T'), ZERO, TOGGLE, DUMP_AT, START, STOP, WEIGH = VG_USERREQ_TOOL_BASE('R', 'S'), INSTRUCTIONS, GOES_ON };
+#define DIFFERENT 1e-5 /* of the instructions: a hundred times as much may be missing of a long run */
+#define HEAVY 0.01
+#define UNUSED (~(UWord)0)
 
 typedef struct { UInt ways, bits, mask, *tags; } Cache;
 typedef struct Arc { struct Arc *next; struct Function *to; Int active; double calls[SUMS], *cost; } Arc;
@@ -47,7 +52,7 @@ typedef struct Function {
     struct Function *next;
     HChar *name, *object, *file;
     UInt line;
-    Bool entered, resolves;
+    Bool entered, resolves, own;
     const DebugInfo *unnamed; /* of code without a symbol, whose blocks have a function each: the object */
     double *cost;
     Arc *arcs;
@@ -61,14 +66,14 @@ typedef struct {
     ULong expected, kind;
 } Thread;
 
-static const HChar *caches_option = NULL, *out_option = "cache-sizes.%p";
+static const HChar *caches_option = NULL, *out_option = "cache-sizes.%p", *own_option = "";
 static Cache first, larger[CACHES];
 static UChar *written; /* lines of the first level that the level with dirty lines knows as written */
 static UInt line_bits;
 static Int sizes, events;
 static ULong total[EVENTS], last[EVENTS];
 static double weight[SUMS] = {1.0};
-static const HChar *suffix[SUMS] = {"", ".turns", ".pairs", ".halves"};
+static const HChar *suffix[SHOWN] = {"", ".turns", ".pairs", ".halves"};
 static Int sums = 1; /* weights that are used */
 static Bool counting = True, only, missed, done;
 static ULong expected, kind; /* the function that the program is in, 0 after a call or return; and which of them */
@@ -112,12 +117,48 @@ static void zero(void) {
         }
 }
 
-/* From now on costs are kept by weight: frames are then larger. */
-static void use_all_sums(void) {
+/* From now on costs are kept by as many weights: frames are then of another size. */
+static void use_sums(Int count) {
     Thread *thread;
     leave_all();
     for (thread = threads; thread < threads + VG_N_THREADS; thread++) thread->room = 0;
-    sums = SUMS;
+    sums = count;
+}
+
+/* Whether the instructions of a function of weight differ in sums that occurrences differ in. */
+static Bool differs(const Function *function, double whole) {
+    double counted = function->cost[IR], most = counted * DIFFERENT > 2 ? counted * DIFFERENT : 2;
+    Int s;
+    for (s = 1; function->own && counted > HEAVY * whole && s < SHOWN; s++) {
+        double change = function->cost[s * EVENTS + IR] - counted;
+        if (change > most || change < -most) return True;
+    }
+    return False;
+}
+
+static void replace(double *cost, Int count) {
+    for (Int s = 0; s < SHOWN; s++) VG_(memcpy)(cost + s * count, cost + SHOWN * count, count * sizeof(double));
+}
+
+/* Whether functions differ; all sums are then the last one. */
+static Bool goes_on(void) {
+    double whole = 0;
+    Bool found = False;
+    Int h;
+    Function *function;
+    if (sums < SUMS) return False;
+    leave_all();
+    for (h = 0; h < 8192; h++)
+        for (function = table[h]; function; function = function->next) whole += function->own ? function->cost[IR] : 0;
+    for (h = 0; h < 8192 && !found; h++)
+        for (function = table[h]; function && !found; function = function->next) found = differs(function, whole);
+    for (h = 0; h < 8192 && found; h++)
+        for (function = table[h]; function; function = function->next) {
+            replace(function->cost, EVENTS);
+            for (Arc *arc = function->arcs; arc; arc = arc->next) replace(arc->calls, 1), replace(arc->cost, EVENTS);
+        }
+    use_sums(SHOWN);
+    return found;
 }
 
 static void count(Bool start) {
@@ -131,7 +172,7 @@ static void count(Bool start) {
 static void print_costs(VgFile *file, UInt line, const double *calls, const double *cost) {
     Int s, k, zeros = 0;
     VG_(fprintf)(file, "%u", line);
-    for (s = 0; s < sums; s++)
+    for (s = 0; s < sums && s < SHOWN; s++)
         for (k = s ? -1 : 0; k < events; k++) {
             double value = k >= 0 ? cost[s * EVENTS + k] : calls ? calls[s] : 0.0;
             if (value < 0.5) {
@@ -146,7 +187,7 @@ static void print_costs(VgFile *file, UInt line, const double *calls, const doub
 
 static void print_events(VgFile *file) {
     Int s, k;
-    for (s = 0; s < sums; s++) {
+    for (s = 0; s < sums && s < SHOWN; s++) {
         const HChar *of = suffix[s];
         if (s) VG_(fprintf)(file, " calls%s", of);
         VG_(fprintf)(file, " Ir%s Dr%s Dw%s D1mr%s D1mw%s dirty%s", of, of, of, of, of, of);
@@ -220,8 +261,9 @@ static Bool request(ThreadId id, UWord *words, UWord *answer) {
     case WEIGH:
         if (counting && now) settle();
         for (s = 0; s < SUMS; s++) weight[s] = (double)words[1 + s] / 1e6;
-        if (sums < SUMS) use_all_sums();
+        if (sums == 1) use_sums(words[SUMS] == UNUSED ? SHOWN : SUMS);
         break;
+    case GOES_ON: *answer = goes_on(); break;
     default: break;
     }
     return True;
@@ -266,12 +308,13 @@ static Bool option(const HChar *arg) {
     if VG_STR_CLO(arg, "--caches", caches_option) {}
     else if VG_STR_CLO(arg, "--out-file", out_option) {}
     else if VG_BOOL_CLO(arg, "--instr-atstart", counting) {}
+    else if VG_STR_CLO(arg, "--program", own_option) {}
     else if VG_BOOL_CLO(arg, "--only-instructions", only) {}
     else return False;
     return True;
 }
 
-static void usage(void) { VG_(printf)("    --caches=BYTES,WAYS,LINE:...  --out-file=NAME  --instr-atstart=yes|no  --only-instructions=yes|no\n"); }
+static void usage(void) { VG_(printf)("    --caches=BYTES,WAYS,LINE:...  --out-file=NAME  --instr-atstart=yes|no  --only-instructions=yes|no  --program=NAME:...\n"); }
 static void nothing(void) {}
 
 static void before_options(void) {

@@ -20,7 +20,7 @@ from when the library was loaded.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -46,12 +46,15 @@ from ranksight.counters.collectors._counting import (
     uses_shared_mpi,
 )
 from ranksight.counters.collectors._ranks import before_program, refuse_script
+from ranksight.counters.collectors.unseen import own_objects
 from ranksight.counters.refine import split, wanted
 from ranksight.counters.signature import HALVES
 
 _DIFFERENT = 1e-3
 _ATTEMPTS = 3
 """Parts that are simulated, each longer than the one before, until one runs all code that takes time."""
+_NATIVE = 2
+"""Native runs, where times of the first differ along it: often for other work on the machine, which goes by."""
 _PROFILE = re.compile(r"(?:l2|l3|sizes)(?:\.\d+){3}")
 
 
@@ -114,39 +117,50 @@ class Callgrind(Simulation):
         if self.sample is not None:
             sampling.write_record(folder, sampling.Plans(reason=why))
 
-    def _of_part(self, launch: Launch, folder: Path, library: Path, variables: str, counted: int) -> Iterator[Step]:
-        """A native run; then one that ends when its signature is simulated, or one in full where there is none.
+    def _plans(
+        self, launch: Launch, folder: Path, library: Path, variables: str, counted: int
+    ) -> Generator[Step, None, sampling.Plans]:
+        """A native run, whose calls the plans are made of.
 
-        Where what repeats takes other times natively, as values or other work on the machine make it, instructions are
-        counted in between, which takes a quarter of a simulation: the signature is then one of these.
+        Where what repeats takes other times along it, as values or other work on the machine make it, it runs again. If
+        that does not help, instructions are counted, which takes a quarter of a simulation, and are what repeats.
         """
+        preload = f'env RANKSIGHT_CALLS="$0/calls.$rank" LD_PRELOAD="$0/{library.name}${{LD_PRELOAD:+:$LD_PRELOAD}}"'
+        for _ in range(_NATIVE):
+            _remove(folder, "calls.[0-9]*")
+            yield Step(before_program(launch, folder, preload))
+            plans = sampling.plan(launch, folder, counted, self.by_class)
+            if plans.spared <= sampling.NATIVELY:
+                break
+        if plans.spared <= sampling.COUNTING:
+            return plans
+        for rank in range(launch.ranks):
+            (folder / f"calls.{rank}").unlink()
+        calls = f'{variables} RANKSIGHT_CALLS="$0/calls.$rank"'
+        yield self.one_run(launch, folder, library, calls, only_instructions=True)
+        return sampling.plan(launch, folder, counted, self.by_class)
+
+    def _of_part(self, launch: Launch, folder: Path, library: Path, variables: str, counted: int) -> Iterator[Step]:
+        """Native runs; then one that ends when its signature is simulated, or one in full where there is none."""
         (folder / "calls.h").write_text(sampling.header(), encoding="ascii")
         if build(folder, "signature.c") is None:
             library = build(folder) or library
             plans = sampling.Plans(reason="the library that counts MPI calls cannot be built")
         else:
-            preload = (
-                f'env RANKSIGHT_CALLS="$0/calls.$rank" LD_PRELOAD="$0/{library.name}${{LD_PRELOAD:+:$LD_PRELOAD}}"'
-            )
-            yield Step(before_program(launch, folder, preload))
-            plans = sampling.plan(launch, folder, counted, self.by_class)
-            if plans.unsteady:
-                for rank in range(launch.ranks):
-                    (folder / f"calls.{rank}").unlink()
-                calls = f'{variables} RANKSIGHT_CALLS="$0/calls.$rank"'
-                yield self.one_run(launch, folder, library, calls, only_instructions=True)
-                plans = sampling.plan(launch, folder, counted, self.by_class)
+            plans = yield from self._plans(launch, folder, library, variables, counted)
         for attempt in range(_ATTEMPTS):
             if not plans.signatures:
                 break
             ranks = None if plans.stands is None else plans.stands.simulated
             enough = tuple(sampling.marks(range(launch.ranks) if ranks is None else ranks, folder, "done"))
-            yield self.one_run(launch, folder, library, f'{variables} RANKSIGHT_PLAN="$0/plan.$rank"', enough, ranks)
+            variable = f'{variables} RANKSIGHT_PLAN="$0/plan.$rank"'
+            own = own_objects(folder, launch.ranks)
+            yield self.one_run(launch, folder, library, variable, enough, ranks, own=own)
             if not all(file.exists() for file in enough):
                 plans = sampling.Plans(reason="the calls of the simulated run were others than those of the native one")
                 break
             further = sampling.after_unseen(launch, folder, plans, counted, self.by_class)
-            plans = replace(plans, unseen=0.0) if further is None else further
+            plans = replace(sampling.followed(folder, plans), unseen=0.0) if further is None else further
             if further is None or counted:
                 break
             if not plans.signatures or attempt == _ATTEMPTS - 1:
@@ -154,7 +168,7 @@ class Callgrind(Simulation):
                     reason=f"code that takes {plans.unseen:.0%} of the time is first run later than the rest repeats"
                 )
                 break
-            _remove(folder, "sizes*", "plan.*.done")
+            _remove(folder, "sizes*", "plan.*.done", "plan.*.places")
         sampling.write_record(folder, plans)
         if not plans.signatures:
             _remove(folder, "sizes*")
@@ -229,8 +243,8 @@ class Callgrind(Simulation):
         notes.extend(more)
         inexact = None
         if signature is not None:
-            growth = float(signature["stretches"].sum() / signature["simulated"].sum())
-            off = {rank: spread.errors(table, sums[rank], growth) for rank, table in tables.items()}
+            growth = sampling.growth(signature)
+            off = {rank: spread.errors(table, sums[rank], growth[rank]) for rank, table in tables.items()}
             inexact, more = spread.record(tables, off, counted_by)
             notes.extend(more)
         ranks, more, further = (None, (), ()) if stands is None else sampling.record_of_ranks(stands, tables)

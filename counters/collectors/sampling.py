@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from ranksight.campaign.launching import Launch
-from ranksight.core.arrays import Ints
+from ranksight.core.arrays import Array, Ints
 from ranksight.core.metrics import LEVELS
 from ranksight.core.records import dataclass
 from ranksight.counters import signature
@@ -22,18 +22,22 @@ from ranksight.counters.collectors.unseen import unseen
 from ranksight.counters.mpi_calls import CALLS
 from ranksight.counters.rank_classes import Stands, stands_of
 from ranksight.counters.signature import Signature
+from ranksight.counters.windows import Windows, windows_of
 
 TABLE = "signature"
 """Table of a run: ``rank``, ``stretches`` between MPI calls, ``simulated`` of them, ``share`` of the processor time
-that these stand for, ``simulated_share`` of it, ``error`` of the time that their weights give."""
+that these stand for, ``simulated_share`` of it, ``error`` of the time that their weights give, ``places`` further on
+in the run at which stretches were simulated since occurrences differed."""
 SAID = 0.9
 NOTHING: Mapping[int, tuple[int, ...]] = MappingProxyType({})
 REACHED = 4
 """Times the stretches up to where code is first run that are simulated, so that how often it is run shows."""
-_COUNTING = 0.25
-"""Time that counting instructions takes, of a simulation in full."""
+NATIVELY, COUNTING = 0.05, 0.25
+"""Time that a further native run takes, and that counting instructions does, of a simulation in full."""
 _RECORD = np.dtype([("call", "<u4"), ("site", "<u4"), ("seconds", "<f8")])
-_PLANNED = np.dtype([("call", "<u8"), ("weight", "<u8", (1 + len(signature.HALVES),))])
+_PLANNED = np.dtype([("call", "<u8"), ("weight", "<u8", (2 + len(signature.HALVES),))])
+_SKIPS, _DIFFERS = 0xFFFD, 0xFFFE
+_UNUSED = np.uint64(0xFFFFFFFFFFFFFFFF)
 _ENDS = 0xFFFF
 _NUMBER = 0xFFF
 _ARGUMENT = 12
@@ -75,9 +79,10 @@ class Plans:
     signatures: tuple[Signature, ...] = ()
     reason: str = ""
     stands: Stands | None = None  # which of the ranks are simulated; None: all
-    unsteady: bool = False  # whether calls repeat, but their times so little that counting instructions is worth it
+    spared: float = 0.0  # share of a simulation that times as steady as the calls would spare
     timers: bool = False  # whether stretches are bounded by reading the time, too
     begins: Mapping[int, tuple[int, ...]] = field(default_factory=dict)  # calls of ranks from which on code is another
+    windows: Mapping[int, Windows] = field(default_factory=dict)  # of ranks that go on where occurrences differ
     unseen: float = 0.0  # share of the processor time of code that the simulated part does not run
 
 
@@ -135,21 +140,57 @@ def _planned(
         seconds = [records["seconds"] for records in every]
         calls, sites = ([records[name].astype(np.int64) for records in every] for name in ("call", "site"))
         stands = stands_of(calls, sites, seconds)
-    signatures, unsteady = [], False
+    signatures, spared, windows = [], 0.0, {}
     for rank in range(len(every)) if stands is None else stands.simulated:
         records = every[rank]
         one = _of(records, counted, begins=begins.get(rank, ()))
         rough = one if counted else _of(records, 0, np.inf, begins.get(rank, ()))
-        unsteady |= rough is not None and (1.0 if one is None else one.simulated) > rough.simulated + _COUNTING
+        if rough is not None:
+            spared = max(spared, (1.0 if one is None else one.simulated) - rough.simulated)
         if one is None:
             reason = f"no part of rank {rank} stands for the whole: the program does not repeat, or is short"
-            return Plans(reason=reason, unsteady=unsteady)
-        rows = np.empty(len(one.weights), _PLANNED)
-        rows["call"] = _number(records["call"][: len(rows)])
-        rows["weight"] = np.rint(1e6 * np.vstack((one.weights, one.further)).T)
-        rows.tofile(folder / f"plan.{rank}")
+            return Plans(reason=reason, spared=spared)
+        later = None if counted else windows_of(one, *_classes(records, begins.get(rank, ())), records["seconds"])
+        _rows(_number(records["call"]), one, later).tofile(folder / f"plan.{rank}")
         signatures.append(one)
-    return Plans(tuple(signatures), stands=stands, unsteady=unsteady)
+        if later is not None:
+            windows[rank] = later
+    return Plans(tuple(signatures), stands=stands, spared=spared, windows=windows)
+
+
+def _rows(calls: Ints, one: Signature, later: Windows | None) -> np.ndarray:
+    """The plan of a process: its stretches and the weights of these, then those of windows if occurrences differ."""
+    end = len(one.weights)
+    first = _stretches(calls[:end], np.vstack((one.weights, one.further, one.weights)))
+    if later is None:
+        first["weight"][:, -1] = _UNUSED
+        return first
+    weights = np.vstack((later.signature.weights, later.signature.further, later.signature.weights))
+    first["weight"][:, -1] = np.rint(1e6 * weights[-1, :end])
+    parts = [first, _stretches(np.array([_DIFFERS]), np.zeros((weights.shape[0], 1)))]
+    for begin, at in zip(later.begins.tolist(), range(end, weights.shape[1], later.length), strict=True):
+        skipped = _stretches(np.array([_SKIPS]), np.zeros((weights.shape[0], 1)))
+        skipped["weight"][0, 0] = begin - end
+        end = begin + later.length
+        parts += [skipped, _stretches(calls[begin:end], weights[:, at : at + later.length])]
+    return np.concatenate(parts)
+
+
+def _stretches(calls: Ints, weights: Array) -> np.ndarray:
+    """Rows of a plan. `weights` (sums, m): of each stretch."""
+    rows = np.empty(len(calls), _PLANNED)
+    rows["call"], rows["weight"] = calls, np.rint(1e6 * weights).T
+    return rows
+
+
+def followed(folder: Path, plans: Plans) -> Plans:
+    """The plans as they were simulated: with windows of the ranks in which occurrences differed."""
+    ranks = range(len(plans.signatures)) if plans.stands is None else plans.stands.simulated
+    gone_on = {
+        rank: plans.windows[rank].signature for rank in plans.windows if (folder / f"plan.{rank}.places").exists()
+    }
+    pairs = zip(ranks, plans.signatures, strict=True)
+    return replace(plans, signatures=tuple(gone_on.get(rank, one) for rank, one in pairs))
 
 
 def _without_timers(records: np.ndarray) -> np.ndarray:
@@ -189,10 +230,14 @@ def _of(
     records: np.ndarray, counted: int, agree: float = signature.AGREE, begins: Sequence[int] = ()
 ) -> Signature | None:
     """The signature of one process. What follows the last call is left out of what can be planned."""
-    calls = _number(records["call"]).astype(np.int64) << 32 | records["site"]
-    seconds = records["seconds"]
     least = REACHED * (max(begins, default=-1) + 1)
-    return signature.of_run(*signature.classes_of(calls, seconds, begins), seconds, counted, agree, least)
+    return signature.of_run(*_classes(records, begins), records["seconds"], counted, agree, least)
+
+
+def _classes(records: np.ndarray, begins: Sequence[int]) -> tuple[Ints, Ints]:
+    """The classes of the stretches of a process, and each class's pair of calls."""
+    calls = _number(records["call"]).astype(np.int64) << 32 | records["site"]
+    return signature.classes_of(calls, records["seconds"], begins)
 
 
 def marks(ranks: Iterable[int], folder: Path, how: str) -> Iterator[Path]:
@@ -270,6 +315,13 @@ def _difference_by_level(one: pd.DataFrame, other: pd.DataFrame) -> float:
     return float(counted.max(initial=0.0))
 
 
+def growth(table: pd.DataFrame) -> dict[int, float]:
+    """Of each rank that was simulated, occurrences over those that were simulated; 0 where these are from all along the
+    run. `table`: :data:`TABLE`."""
+    often = (table["stretches"] / table["simulated"]).where(table["places"] == 0, 0.0)
+    return dict(zip(table["rank"].tolist(), often.tolist(), strict=True))
+
+
 def read_record(folder: Path) -> tuple[pd.DataFrame | None, tuple[str, ...], tuple[str, ...]]:
     """The table of a run, its notes and its warnings; empty where no sampling was tried."""
     file = folder / "signature.json"
@@ -286,6 +338,9 @@ def read_record(folder: Path) -> tuple[pd.DataFrame | None, tuple[str, ...], tup
     counted = f"{table['simulated'].sum():,} of {table['stretches'].sum():,} stretches between MPI calls were simulated"
     represented = f"and stand for {share:.1%} of the processor time"
     notes: tuple[str, ...] = (f"{counted} {represented}; their weights give back the native time within {error:.1%}",)
+    if table["places"].any():
+        places = int(table["places"].max())
+        notes += (f"occurrences of the same stretch differ: {places} places along the rest of the run were simulated",)
     if record["unseen"]:
         notes += (f"code that takes {record['unseen']:.0%} of the time natively is run after the simulated part",)
     few = (f"the simulated part stands for {share:.0%} of the program: give --sample off to simulate all",)

@@ -7,6 +7,8 @@
  * each call its number and, in millionths, the weights of the stretch that the call ends in each sum; after the last of them, or a
  * call that is another than planned, costs are written and the process runs on without being simulated. FILE.done or
  * FILE.other is then created. The last process that has done its plan waits to be ended: what it would do is for nothing.
+ * A plan goes on behind DIFFERS where occurrences differed up to there: FILE.places is created, and the weights are then
+ * those of the last sum; SKIPS stands for as many calls up to which nothing is simulated.
  *
  * A jump to the real function leaves registers and stack as they are, so no prototype is needed; natively the call
  * returns to `returned` first. CALLS(X) comes from the list that reads the sequences again. TIMER is the number of
@@ -36,16 +38,18 @@
 #error "no jump is known for this processor"
 #endif
 
-enum { SUMS = 4 }; /* of the tool: counts, and what shows how far occurrences differ */
+enum { SUMS = 5 }; /* of the tool: counts, what shows how far occurrences differ, and counts where the plan goes on */
 typedef struct { uint32_t call, site; double seconds; } Record;
 typedef struct { uint64_t call, weight[SUMS]; } Planned;
-enum { NONE, ENDS = 0xffff, NUMBER = 0xfff, ARGUMENT = 12, FORTRAN = 0x8000, DEPTH = 16, OURS = 2, FRAMES = 6, ROOM = 4096, ENDED = 10, WEIGH = VG_USERREQ_TOOL_BASE('R', 'S'), INSTRUCTIONS };
+enum { NONE, ENDS = 0xffff, NUMBER = 0xfff, ARGUMENT = 12, FORTRAN = 0x8000, DEPTH = 16, OURS = 2, FRAMES = 6, ROOM = 4096, ENDED = 10, WEIGH = VG_USERREQ_TOOL_BASE('R', 'S'), INSTRUCTIONS, GOES_ON };
+enum { SKIPS = 0xfffd, DIFFERS = 0xfffe }; /* in the place of a call */
 
 static Record records[ROOM];
 static int used, file = -1, depth, timers;
 static const Planned *plan, *plan_end;
 static const char *plan_name;
 static const uint64_t *weights;
+static uint64_t to_skip; /* calls that are left until the next place */
 static void *back[DEPTH];
 static double began;
 static pthread_t thread;
@@ -74,7 +78,7 @@ static void record(uint32_t call, uintptr_t site, double seconds) {
 static void weigh(const uint64_t *new) {
     if (weights && memcmp(new, weights, SUMS * sizeof *new) == 0) return;
     weights = new;
-    VALGRIND_DO_CLIENT_REQUEST_STMT(WEIGH, new[0], new[1], new[2], new[3], 0);
+    VALGRIND_DO_CLIENT_REQUEST_STMT(WEIGH, new[0], new[1], new[2], new[3], new[4]);
 }
 
 /* Whether every plan.RANK beside this process's own has its plan.RANK.done. */
@@ -95,14 +99,41 @@ static int all_done(void) {
     return left == 0;
 }
 
-static void finish(const char *how) {
+static void mark(const char *how) {
     char name[PATH_MAX];
-    CALLGRIND_DUMP_STATS;
-    plan = NULL;
     snprintf(name, sizeof name, "%s.%s", plan_name, how);
     close(open(name, O_CREAT | O_WRONLY, 0644));
+}
+
+static void finish(const char *how) {
+    CALLGRIND_DUMP_STATS;
+    plan = NULL;
+    mark(how);
     if (strcmp(how, "done") == 0 && all_done()) sleep(ENDED);
     CALLGRIND_STOP_INSTRUMENTATION;
+}
+
+/* To the next line of the plan. */
+static void advance(void) {
+    if (++plan < plan_end && plan->call == DIFFERS) {
+        plan = VALGRIND_DO_CLIENT_REQUEST_EXPR(0, GOES_ON, 0, 0, 0, 0, 0) ? plan + 1 : plan_end;
+        if (plan < plan_end) mark("places");
+    }
+    if (plan == plan_end) finish("done");
+    else if (plan->call == SKIPS) {
+        to_skip = plan->weight[0];
+        CALLGRIND_STOP_INSTRUMENTATION;
+    } else weigh(plan->weight);
+}
+
+static void planned(uint64_t call) {
+    if (call == TIMER && !timers) return;
+    if (to_skip) {
+        if (--to_skip) return;
+        CALLGRIND_START_INSTRUMENTATION;
+        advance();
+    } else if (plan->call != call) finish("other");
+    else advance();
 }
 
 /* The count of elements that a call names, in 16 bits; `call` says which argument it is. Fortran gives its address. */
@@ -127,12 +158,8 @@ static uintptr_t callers(void) {
 /* Named as the library's own functions are, so that its cost is not the application's. */
 __attribute__((visibility("hidden"), used)) void PMPI_Ranksight_call(uint64_t marked, void **address) {
     uint64_t call = marked & NUMBER;
-    if (plan) {
-        if (call == TIMER && !timers) return;
-        if (plan->call != call) finish("other");
-        else if (++plan == plan_end) finish("done");
-        else weigh(plan->weight);
-    } else if (file >= 0) {
+    if (plan) planned(call);
+    else if (file >= 0) {
         double seconds = now() - began;
         uintptr_t site = call == TIMER ? callers() : (uintptr_t)*address;
         record((uint32_t)call | count(marked, address) << 16, site, seconds);

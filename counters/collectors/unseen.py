@@ -57,6 +57,13 @@ def unseen(folder: Path, simulated: Mapping[int, int]) -> dict[int, Unseen]:
     return found
 
 
+def own_objects(folder: Path, ranks: int) -> set[str]:
+    """Names of the object files of the program that the native run was found in."""
+    every = [_samples(folder / f"calls.{rank}.code") for rank in range(ranks)]
+    paths = {path for samples in every if samples for path in samples.objects}
+    return {_name(path) for path in paths if owner(path) not in ("mpi", "runtime", "system")}
+
+
 def _missed(samples: _Samples, executed: Path, calls: int) -> Mask:
     """Which samples (n,) are in code of the program, or of its own libraries, that was not executed, and come after the
     simulated part in which such code of the same object is less frequent."""

@@ -1,0 +1,125 @@
+"""Places along a run that are simulated as well, where its first part shows that occurrences of a stretch differ.
+
+The first part of a run says nothing of work that changes later: of a crystal that melts, each particle has as many
+neighbours as the others for some time. Native times do not say it either, since those of the same instructions drift by
+a tenth as caches and other work on the machine make them. Instructions that differ between the occurrences that were
+simulated do: the run is then followed to its end without being simulated but in :data:`PLACES` windows, each in the
+middle of as large a part of what is left. They are as long as what repeats takes to come by, its period, at least, and
+together as long as the first part. Before each another period is simulated, which finds the caches and does not count.
+
+All that was simulated first counts once. An occurrence later counts as those in the window of its part, or in the
+nearest that has the class: the n in a window that stand for N weigh N / n each. Sums with other weights show how far
+windows differ (:data:`~ranksight.counters.signature.HALVES`): half of them are raised and the others lowered,
+
+    w (1 + sqrt(b / a)),    w (1 - sqrt(a / b)),
+
+with a and b what the halves stand for, so that a class whose occurrences are the same has no error.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ranksight.core.arrays import Array, Ints
+from ranksight.core.records import dataclass
+from ranksight.counters.signature import ENOUGH, PART, WORTH, Signature, like
+
+PLACES = 4
+"""Windows: the halves of an even number are as large, and of four a trend is in one of three sums."""
+_APART = 4
+"""Lengths of a window, at least, that are in each part."""
+
+
+@dataclass(frozen=True)
+class Windows:
+    """What of one process is simulated behind the first part of its signature."""
+
+    begins: Ints  # (v,): stretches at which simulation goes on
+    length: int  # stretches that are simulated from each, those before the window included
+    signature: Signature  # of all that is simulated: of the first part, and of the windows in order
+
+
+def windows_of(first: Signature, classes: Ints, pairs: Ints, seconds: Array) -> Windows | None:
+    """Windows behind the first part; None where they would be most of it, or no period is known.
+
+    `classes` (n,), `pairs` (c,), `seconds` (n,): as of :func:`ranksight.counters.signature.of_run`.
+    """
+    end, whole = len(first.weights), len(classes)
+    later = np.bincount(classes[end:], seconds[end:], len(pairs)).astype(np.float64)
+    period = _period(classes[:end], later)
+    length = max(period, -(-end // PLACES))
+    if period == 0 or _APART * length * PLACES > whole - end:
+        return None
+    bounds = np.rint(np.linspace(end, whole, PLACES + 1)).astype(np.int64)
+    begins = (bounds[1:] + bounds[:-1]) // 2 - length // 2 - period
+    number = np.concatenate([np.arange(end), (begins[:, None] + np.arange(period + length)).ravel()])
+    simulated = float(seconds[number].sum() / seconds.sum())
+    if simulated > WORTH:
+        return None
+    # Of each stretch the part that it is in, 0 the first; of those that count, too.
+    part = np.searchsorted(bounds[:-1], np.arange(whole), side="right")
+    counts = np.ones(len(number), dtype=bool)
+    counts[end:] = np.tile(np.arange(period + length) >= period, PLACES)
+    counted = number[counts]
+    stands = like(classes, pairs, seconds, np.bincount(classes[counted], minlength=len(pairs)), end)[classes]
+    known = stands >= 0
+    shape = (len(pairs), PLACES + 1)
+    seen = np.bincount(classes[counted] * shape[1] + part[counted], minlength=shape[0] * shape[1]).reshape(shape)
+    often = np.bincount(stands[known] * shape[1] + part[known], minlength=shape[0] * shape[1]).reshape(shape)
+    weight = _moved(often, seen)
+    each = np.zeros(len(number))
+    each[counts] = (weight / np.maximum(seen, 1))[classes[counted], part[counted]]
+    further = each * (1.0 + PART * _raised(weight)[:, classes[number], part[number]])
+    stood = float(seconds[known].sum())
+    error = abs(float(each @ seconds[number]) / stood - 1.0)
+    share = stood / float(seconds.sum())
+    return Windows(begins, period + length, Signature(each, further, whole, share, simulated, error, PLACES))
+
+
+def _period(classes: Ints, later: Array) -> int:
+    """Stretches up to which every class that matters comes by in the first part (m,), of those that do twice; 0 where
+    none does.
+
+    `later` (c,): time of each class behind the first part.
+    """
+    order = np.argsort(classes, kind="stable")
+    same = np.diff(classes[order]) == 0
+    gaps = np.zeros(len(later), dtype=np.int64)
+    np.maximum.at(gaps, classes[order][1:][same], np.diff(order)[same])
+    known = np.flatnonzero((gaps > 0) & (later > 0))
+    by_gap = known[np.argsort(gaps[known], kind="stable")]
+    share = np.cumsum(later[by_gap]) / max(float(later.sum()), 1e-300)
+    at = min(int(np.searchsorted(share, ENOUGH)), len(by_gap) - 1)
+    return int(gaps[by_gap[at]]) if len(by_gap) else 0
+
+
+def _moved(often: Ints, seen: Ints) -> Ints:
+    """Occurrences that those of each class and part (c, v) stand for: of parts in which none counts, too.
+
+    `often`, `seen` (c, v): occurrences in each part, and those that count. The first part stands for others only where
+    no window has the class.
+    """
+    parts = np.arange(often.shape[1])
+    distance = np.abs(parts[:, None] - parts).astype(np.float64)
+    distance[1:, 0] = len(parts)
+    nearest = np.where(seen[:, None] > 0, distance, np.inf).argmin(axis=2)
+    moved = np.zeros_like(often)
+    np.add.at(moved, (np.arange(len(often))[:, None], nearest), often)
+    return moved
+
+
+def _raised(weight: Ints) -> Array:
+    """By how much of itself (3, c, v) what each part of a class stands for (c, v) is raised in the further sums, in
+    standard errors; the first part in none."""
+    windows = weight[:, 1:]
+    present = windows > 0
+    at, many = np.cumsum(present, axis=1) - 1, present.sum(axis=1, keepdims=True)
+    upper = np.array([at % 2 == 0, at % 4 % 3 == 0, 2 * at < many]) & present
+    above = (upper * windows).sum(axis=2, keepdims=True)
+    below = (~upper * windows).sum(axis=2, keepdims=True)
+    ratio = np.sqrt(below / np.maximum(above, 1))
+    lowered = np.where(ratio > 0, 1 / np.where(ratio > 0, ratio, 1.0), 0.0)
+    scale = np.minimum(1.0, 1 / np.maximum(PART * lowered, 1e-300))  # no weight is below zero
+    raised = np.where(upper, ratio, np.where(present, -lowered, 0.0)) * scale
+    raised = np.where((above > 0) & (below > 0), raised, 0.0)
+    return np.concatenate([np.zeros((*raised.shape[:2], 1)), raised], axis=2)
