@@ -2,7 +2,9 @@
 
 The bundled program, one that converges (``converging.c``), and LAMMPS where it is installed, on one rank, which waits
 for no other: waiting takes as much processor time as the machine is busy. The cost is processor time of ``ranksight
-measure --collector callgrind`` over the mean of the plain runs before and after it. The time left is what a campaign
+measure --collector callgrind`` over the mean of the plain runs before and after it, with the package's bytecode in
+place, as where it is installed. *Callgrind twice* is what three levels of caches took before all were simulated at once
+and of a part of the run. The time left is what a campaign
 would print at a quarter of its runs, over the time that it then took, both as processor time over the cores that the
 ranks use. Kernels are those of 1 % of a rank's
 instructions; loads of a level count where they are a thousandth of the kernel's loads. Ranks by class are those of the
@@ -45,6 +47,8 @@ def run(settings: Settings) -> str:
     before_all = os.getloadavg()[0]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+        os.environ["PYTHONPYCACHEPREFIX"] = str(folder / "bytecode")
         heat = str(build("heat", folder))
         programs = {f"bundled, {steps} steps": [heat, "--n", "24", "--steps", str(steps)] for steps in (200, 2000)}
         if settings.quick:
@@ -57,6 +61,7 @@ def run(settings: Settings) -> str:
             (folder / "in.melt").write_text(MELT.replace("20", "6"), encoding="ascii")
             variables = ["-var", "steps", "1000", "-var", "x", "1"]
             programs["LAMMPS, 1,000 steps"] = ["lmp", "-in", str(folder / "in.melt"), "-log", "none", *variables]
+        _measure(folder / "first", [heat, "--n", "8", "--steps", "2"], "auto")  # compiles what is compiled once
         rows: list[list[object]] = []
         errors: list[list[object]] = []
         for at, (title, command) in enumerate(programs.items()):
@@ -64,9 +69,10 @@ def run(settings: Settings) -> str:
             before, part = _seconds(alone), folder / f"part{at}"
             spent = _measure(part, command, "auto")
             plain = (before + _seconds(alone)) / 2
-            row: list[object] = [title, plain, spent / plain, ""]
+            row: list[object] = [title, plain, spent / plain, "", ""]
             if "2000" not in title:
                 row[3] = _measure(folder / f"whole{at}", command, "off") / plain
+                row[4] = _callgrind_twice(command) / plain
                 errors += [[title, *line] for line in _errors(part, folder / f"whole{at}")]
             rows.append(row)
         few, every, again = (folder / name for name in ("few", "every", "again"))
@@ -78,7 +84,7 @@ def run(settings: Settings) -> str:
         load = f"At a load of {before_all:.1f} to {os.getloadavg()[0]:.1f} processes."
         saved = f"{load} Processor time with ranks by class over that with all ranks: {seconds[0] / seconds[1]:.2f}."
         left = "" if settings.quick else _left(folder / "left", [heat, "--n", "{size}", "--steps", "200"])
-        cost = markdown(["program", "plain run, CPU s", "part, times it", "all, times it"], rows)
+        cost = markdown(["program", "plain run, CPU s", "part, times it", "all, times it", "callgrind twice"], rows)
         head = ["program", "metric", "values", "median, %", "largest, %", "inside, %"]
         return f"{cost}\n\n{saved}{left}\n\n{markdown(head, errors)}"
 
@@ -101,6 +107,13 @@ def _measure(folder: Path, command: Sequence[str], sample: str, ranks: str = "1"
     options = ["--collector", "callgrind", *part, "-q", "--ranks", ranks, "-o", str(folder)]
     launch = [*_RANKS[:-1], "{ranks}", *command]
     return _seconds([sys.executable, "-m", "ranksight", "measure", *options, "--", *launch])
+
+
+def _callgrind_twice(command: Sequence[str]) -> float:
+    """Processor seconds of callgrind with two last levels, of which the second counts dirty lines."""
+    tool = ["valgrind", "-q", "--tool=callgrind", "--cache-sim=yes", "--callgrind-out-file=/dev/null"]
+    launch = [*_RANKS[:-1], "1", *tool]
+    return _seconds([*launch, *command]) + _seconds([*launch, "--simulate-wb=yes", *command])
 
 
 def _left(folder: Path, command: Sequence[str]) -> str:

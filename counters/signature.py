@@ -199,8 +199,9 @@ def like(classes: Ints, pairs: Ints, seconds: Array, seen: Ints, end: int) -> In
     same calls that was seen most.
 
     What ends a loop is between other calls than what came before. Where no class of the same calls was seen, a stretch
-    is of the one that was seen most of those that follow the same two calls and whose occurrences took such times, but
-    for what the clock makes: it is rather left out, which is stated, than counted as what it is not.
+    is of the one that was seen most of those that follow the same two calls and whose occurrences, in all of the run,
+    took such times, but for what the clock makes: it is rather left out, which is stated, than counted as what it is
+    not.
     """
     by_seen = np.argsort(seen, kind="stable")
     most = np.full(int(pairs.max()) + 1, -1, dtype=np.int64)
@@ -208,19 +209,20 @@ def like(classes: Ints, pairs: Ints, seconds: Array, seen: Ints, end: int) -> In
     stand: Ints = np.where(seen > 0, np.arange(len(seen)), most[pairs])
     # What may end a loop: the first stretch of an unseen class, after a pair that a seen one follows.
     _, first = np.unique(classes, return_index=True)
-    before = pairs[classes[: end - 1]]
     times = np.maximum(seconds, _SHORTEST)
     ends = first[(stand < 0) & (first > 0)]
-    for at in ends[np.isin(pairs[classes[ends - 1]], before)].tolist():
-        follows = 1 + np.flatnonzero(before == pairs[classes[at - 1]])
-        known = np.unique(classes[follows])
+    ends = ends[np.isin(pairs[classes[ends - 1]], pairs[classes[: end - 1]])]
+    before = pairs[classes[:-1]]
+    for pair in np.unique(pairs[classes[ends - 1]]).tolist():
+        follows = 1 + np.flatnonzero(before == pair)
+        follows = follows[seen[classes[follows]] > 0]
         shortest, longest = np.full(len(seen), np.inf), np.zeros(len(seen))
         np.minimum.at(shortest, classes[follows], times[follows])
         np.maximum.at(longest, classes[follows], times[follows])
-        near = (shortest <= times[at] * (1 + AGREE)) & (times[at] <= longest * (1 + AGREE))
-        close = known[near[known]]
-        if len(close):
-            stand[classes[at]] = close[np.argmax(seen[close])]
+        for at in ends[pairs[classes[ends - 1]] == pair].tolist():
+            close = np.flatnonzero((shortest <= times[at] * (1 + AGREE)) & (times[at] <= longest * (1 + AGREE)))
+            if len(close):
+                stand[classes[at]] = close[np.argmax(seen[close])]
     return stand
 
 

@@ -157,6 +157,11 @@ class Callgrind(Simulation):
             own = own_objects(folder, launch.ranks)
             yield self.one_run(launch, folder, library, variable, enough, ranks, own=own)
             if not all(file.exists() for file in enough):
+                # Calls that vary from run to run, but behind the first part only, are no reason to simulate all.
+                if attempt < _ATTEMPTS - 1 and any(folder.glob("plan.*.places")):
+                    _remove(folder, "sizes*", "plan.*.*")
+                    plans = sampling.plan(launch, folder, counted, self.by_class, plans.begins, windows=False)
+                    continue
                 plans = sampling.Plans(reason="the calls of the simulated run were others than those of the native one")
                 break
             further = sampling.after_unseen(launch, folder, plans, counted, self.by_class)
@@ -168,7 +173,7 @@ class Callgrind(Simulation):
                     reason=f"code that takes {plans.unseen:.0%} of the time is first run later than the rest repeats"
                 )
                 break
-            _remove(folder, "sizes*", "plan.*.done", "plan.*.places")
+            _remove(folder, "sizes*", "plan.*.*")
         sampling.write_record(folder, plans)
         if not plans.signatures:
             _remove(folder, "sizes*")

@@ -87,14 +87,20 @@ class Plans:
 
 
 def plan(
-    launch: Launch, folder: Path, counted: int, by_class: bool = False, begins: Mapping[int, tuple[int, ...]] = NOTHING
+    launch: Launch,
+    folder: Path,
+    counted: int,
+    by_class: bool = False,
+    begins: Mapping[int, tuple[int, ...]] = NOTHING,
+    windows: bool = True,
 ) -> Plans:
     """Read the calls that the native run left in `folder`, and write the plan of each rank that is simulated.
 
     `counted`: as :func:`ranksight.counters.signature.of_run` takes it. `by_class`: whether ranks stand for others.
     `begins`: calls of ranks after which the program runs code that it did not run before; four times as much is
-    simulated, at least.
+    simulated, at least. `windows`: whether plans go on where occurrences differ; not where `counted` is given.
     """
+    goes_on = windows and not counted
     timed = []
     for rank in range(launch.ranks):
         records = _read(folder / f"calls.{rank}")
@@ -106,9 +112,9 @@ def plan(
     kept = {
         rank: tuple(int(np.searchsorted(_calls(timed[rank]), at)) for at in places) for rank, places in begins.items()
     }
-    plans = replace(_planned(every, folder, counted, by_class, kept), begins=begins)
+    plans = replace(_planned(every, folder, counted, by_class, kept, goes_on), begins=begins)
     if not plans.signatures and any(len(one) < len(other) for one, other in zip(every, timed, strict=True)):
-        plans = replace(_planned(timed, folder, counted, by_class, begins), begins=begins, timers=True)
+        plans = replace(_planned(timed, folder, counted, by_class, begins, goes_on), begins=begins, timers=True)
     return plans
 
 
@@ -132,7 +138,12 @@ def after_unseen(launch: Launch, folder: Path, plans: Plans, counted: int, by_cl
 
 
 def _planned(
-    every: Sequence[np.ndarray], folder: Path, counted: int, by_class: bool, begins: Mapping[int, tuple[int, ...]]
+    every: Sequence[np.ndarray],
+    folder: Path,
+    counted: int,
+    by_class: bool,
+    begins: Mapping[int, tuple[int, ...]],
+    goes_on: bool,
 ) -> Plans:
     """The plans of ranks by their records."""
     stands = None
@@ -150,7 +161,7 @@ def _planned(
         if one is None:
             reason = f"no part of rank {rank} stands for the whole: the program does not repeat, or is short"
             return Plans(reason=reason, spared=spared)
-        later = None if counted else windows_of(one, *_classes(records, begins.get(rank, ())), records["seconds"])
+        later = windows_of(one, *_classes(records, begins.get(rank, ())), records["seconds"]) if goes_on else None
         _rows(_number(records["call"]), one, later).tofile(folder / f"plan.{rank}")
         signatures.append(one)
         if later is not None:

@@ -201,6 +201,18 @@ def test_what_ends_a_loop_counts_as_what_else_follows_there() -> None:
     assert found.share == pytest.approx(1.0, abs=1e-5)
 
 
+def test_an_end_as_slow_as_some_of_its_kind_later_is_one_of_them() -> None:
+    """Two turns are enough; the last of 200, which another call ends, took as long as some that were not simulated."""
+    calls = np.array([*[0, 1] * 200, 0, 2])
+    seconds = np.where(calls == 0, 1e-4, 1e-3)
+    seconds[201::40] *= 1.2
+    seconds[-1] = 1.15e-3
+    found = of(calls, seconds)
+    assert len(found.weights) < 200
+    assert found.share == pytest.approx(1.0)
+    assert found.weights[calls[: len(found.weights)] == 1].sum() == pytest.approx(201)
+
+
 def test_an_end_that_takes_longer_stands_for_itself() -> None:
     calls = np.array([1] * 30 + [3])
     seconds = np.array([1.0] * 30 + [1.0])
