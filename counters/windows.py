@@ -6,6 +6,7 @@ a tenth as caches and other work on the machine make them. Instructions that dif
 simulated do: the run is then followed to its end without being simulated but in :data:`PLACES` windows, each in the
 middle of as large a part of what is left. They are as long as what repeats takes to come by, its period, at least, and
 together as long as the first part. Before each another period is simulated, which finds the caches and does not count.
+What ends a run and is like nothing before is simulated, too.
 
 All that was simulated first counts once. An occurrence later counts as those in the window of its part, or in the
 nearest that has the class: the n in a window that stand for N weigh N / n each. Sums with other weights show how far
@@ -26,8 +27,6 @@ from ranksight.counters.signature import ENOUGH, PART, WORTH, Signature, like
 
 PLACES = 4
 """Windows: the halves of an even number are as large, and of four a trend is in one of three sums."""
-_APART = 4
-"""Lengths of a window, at least, that are in each part."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +34,7 @@ class Windows:
     """What of one process is simulated behind the first part of its signature."""
 
     begins: Ints  # (v,): stretches at which simulation goes on
-    length: int  # stretches that are simulated from each, those before the window included
+    lengths: Ints  # (v,): stretches that are simulated from each, those before the window included
     signature: Signature  # of all that is simulated: of the first part, and of the windows in order
 
 
@@ -48,32 +47,52 @@ def windows_of(first: Signature, classes: Ints, pairs: Ints, seconds: Array) -> 
     later = np.bincount(classes[end:], seconds[end:], len(pairs)).astype(np.float64)
     period = _period(classes[:end], later)
     length = max(period, -(-end // PLACES))
-    if period == 0 or _APART * length * PLACES > whole - end:
+    if period == 0 or PLACES * (length + 2 * period + 2) > whole - end:
         return None
     bounds = np.rint(np.linspace(end, whole, PLACES + 1)).astype(np.int64)
-    begins = (bounds[1:] + bounds[:-1]) // 2 - length // 2 - period
-    number = np.concatenate([np.arange(end), (begins[:, None] + np.arange(period + length)).ravel()])
+    opens = (bounds[1:] + bounds[:-1]) // 2 - length // 2
+    begins, closes = opens - period, opens + length
+    part = np.searchsorted(bounds[:-1], np.arange(whole), side="right")  # of each stretch, 0 the first
+    counted = np.concatenate([np.arange(end), (opens[:, None] + np.arange(length)).ravel()])
+    unknown = np.flatnonzero(_stands(classes, pairs, seconds, counted, end) < 0)
+    last = max(int(unknown[unknown >= closes[-1]].min(initial=whole)), int(closes[-1]) + 1)
+    if last < whole - 1:
+        # What ends the run, but for what follows its last call.
+        begins = np.append(begins, max(last - period, int(closes[-1]) + 1))
+        opens, closes = np.append(opens, last), np.append(closes, whole - 1)
+        part[last:] = PLACES + 1
+        counted = np.concatenate([counted, np.arange(last, whole - 1)])
+    number = np.concatenate([np.arange(end), *map(np.arange, begins.tolist(), closes.tolist())])
     simulated = float(seconds[number].sum() / seconds.sum())
     if simulated > WORTH:
         return None
-    # Of each stretch the part that it is in, 0 the first; of those that count, too.
-    part = np.searchsorted(bounds[:-1], np.arange(whole), side="right")
-    counts = np.ones(len(number), dtype=bool)
-    counts[end:] = np.tile(np.arange(period + length) >= period, PLACES)
-    counted = number[counts]
-    stands = like(classes, pairs, seconds, np.bincount(classes[counted], minlength=len(pairs)), end)[classes]
+    stands = _stands(classes, pairs, seconds, counted, end)
+    weight, further = _weights(classes, stands, part, counted)
+    at = np.searchsorted(counted, number)
+    counts = counted[np.minimum(at, len(counted) - 1)] == number
+    each, others = np.zeros(len(number)), np.zeros((len(further), len(number)))
+    each[counts], others[:, counts] = weight, further
+    stood = float(seconds[stands >= 0].sum())
+    error = abs(float(weight @ seconds[counted]) / stood - 1.0)
+    share = stood / float(seconds.sum())
+    return Windows(begins, closes - begins, Signature(each, others, whole, share, simulated, error, PLACES))
+
+
+def _stands(classes: Ints, pairs: Ints, seconds: Array, counted: Ints, end: int) -> Ints:
+    """Of each stretch the class that stands for it, -1 where none does. `counted`: those that count."""
+    return like(classes, pairs, seconds, np.bincount(classes[counted], minlength=len(pairs)), end)[classes]
+
+
+def _weights(classes: Ints, stands: Ints, part: Ints, counted: Ints) -> tuple[Array, Array]:
+    """Weights (m,) of the stretches that count (m,), and those in the further sums (3, m)."""
+    shape = (int(max(classes.max(), stands.max())) + 1, PLACES + 2)
     known = stands >= 0
-    shape = (len(pairs), PLACES + 1)
     seen = np.bincount(classes[counted] * shape[1] + part[counted], minlength=shape[0] * shape[1]).reshape(shape)
     often = np.bincount(stands[known] * shape[1] + part[known], minlength=shape[0] * shape[1]).reshape(shape)
-    weight = _moved(often, seen)
-    each = np.zeros(len(number))
-    each[counts] = (weight / np.maximum(seen, 1))[classes[counted], part[counted]]
-    further = each * (1.0 + PART * _raised(weight)[:, classes[number], part[number]])
-    stood = float(seconds[known].sum())
-    error = abs(float(each @ seconds[number]) / stood - 1.0)
-    share = stood / float(seconds.sum())
-    return Windows(begins, period + length, Signature(each, further, whole, share, simulated, error, PLACES))
+    stood = _moved(often, seen)
+    at = classes[counted], part[counted]
+    weight = (stood / np.maximum(seen, 1))[at]
+    return weight, weight * (1.0 + PART * _raised(stood)[:, at[0], at[1]])
 
 
 def _period(classes: Ints, later: Array) -> int:
@@ -96,12 +115,12 @@ def _period(classes: Ints, later: Array) -> int:
 def _moved(often: Ints, seen: Ints) -> Ints:
     """Occurrences that those of each class and part (c, v) stand for: of parts in which none counts, too.
 
-    `often`, `seen` (c, v): occurrences in each part, and those that count. The first part stands for others only where
-    no window has the class.
+    `often`, `seen` (c, v): occurrences in each part, and those that count. The first part and the end stand for others
+    only where no window has the class.
     """
     parts = np.arange(often.shape[1])
     distance = np.abs(parts[:, None] - parts).astype(np.float64)
-    distance[1:, 0] = len(parts)
+    distance[1:, 0] = distance[:-1, -1] = len(parts)
     nearest = np.where(seen[:, None] > 0, distance, np.inf).argmin(axis=2)
     moved = np.zeros_like(often)
     np.add.at(moved, (np.arange(len(often))[:, None], nearest), often)
@@ -110,8 +129,8 @@ def _moved(often: Ints, seen: Ints) -> Ints:
 
 def _raised(weight: Ints) -> Array:
     """By how much of itself (3, c, v) what each part of a class stands for (c, v) is raised in the further sums, in
-    standard errors; the first part in none."""
-    windows = weight[:, 1:]
+    standard errors; the first part and the end in none."""
+    windows = weight[:, 1:-1]
     present = windows > 0
     at, many = np.cumsum(present, axis=1) - 1, present.sum(axis=1, keepdims=True)
     upper = np.array([at % 2 == 0, at % 4 % 3 == 0, 2 * at < many]) & present
@@ -122,4 +141,4 @@ def _raised(weight: Ints) -> Array:
     scale = np.minimum(1.0, 1 / np.maximum(PART * lowered, 1e-300))  # no weight is below zero
     raised = np.where(upper, ratio, np.where(present, -lowered, 0.0)) * scale
     raised = np.where((above > 0) & (below > 0), raised, 0.0)
-    return np.concatenate([np.zeros((*raised.shape[:2], 1)), raised], axis=2)
+    return np.pad(raised, ((0, 0), (0, 0), (1, 1)))

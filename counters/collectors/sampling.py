@@ -179,11 +179,12 @@ def _rows(calls: Ints, one: Signature, later: Windows | None) -> np.ndarray:
     weights = np.vstack((later.signature.weights, later.signature.further, later.signature.weights))
     first["weight"][:, -1] = np.rint(1e6 * weights[-1, :end])
     parts = [first, _stretches(np.array([_DIFFERS]), np.zeros((weights.shape[0], 1)))]
-    for begin, at in zip(later.begins.tolist(), range(end, weights.shape[1], later.length), strict=True):
+    at = end
+    for begin, length in zip(later.begins.tolist(), later.lengths.tolist(), strict=True):
         skipped = _stretches(np.array([_SKIPS]), np.zeros((weights.shape[0], 1)))
         skipped["weight"][0, 0] = begin - end
-        end = begin + later.length
-        parts += [skipped, _stretches(calls[begin:end], weights[:, at : at + later.length])]
+        parts += [skipped, _stretches(calls[begin : begin + length], weights[:, at : at + length])]
+        end, at = begin + length, at + length
     return np.concatenate(parts)
 
 
