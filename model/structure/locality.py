@@ -7,9 +7,9 @@ grows with the size as a power,
     ln K(q, u) = ln K_i(q) + g(q) (u - u_i),    u the logarithms of the parameters,
 
 where g is learned from all runs, of parts that few runs show with the kernel's as its prior. Each run then predicts
-K(q) where it is asked; the answer is their mean, near runs counting most. A run that differs from the weighted median
-by more than :data:`APART` is left out, as one whose size makes lines fall into the same sets. Between C and C' are
-served
+K(q) where it is asked; the answer is their mean, near runs counting most, within what all of them leave, as each knows
+between which two simulated capacities it is. A run that differs from the weighted median by more than :data:`APART` is
+left out, as one whose size makes lines fall into the same sets. Between C and C' are served
 
     n = loads (m(C) - m(C')),    m(C) = the sum of all parts q with K(q) >= C.
 
@@ -310,11 +310,23 @@ def _predicted(
     rest = np.where(weight > 0, each - np.where(finite, mean, 0.0)[:, None], 0.0)
     centre = np.einsum("knq,knm->kqm", weight / total[:, None], step)  # how far the runs that count are
     spread = (weight * rest**2).sum(axis=1) / total + np.einsum("kqm,qmo,kqo->kq", centre, doubt, centre)
+    smaller = sizes[np.clip(np.searchsorted(sizes, capacity, side="right") - 1, 0, len(sizes) - 1)]
+    mean, between = _narrowed(mean, smaller + moved, smaller + moved + width, (weight > 0) & finite[:, None])
     beyond = np.maximum(asked - inputs.max(axis=0), 0) + np.maximum(inputs.min(axis=0) - asked, 0)
     spread = spread + ((DRIFT * beyond) ** 2).sum(axis=1)[:, None]
-    spread = spread + ((weight / total[:, None] * width) ** 2).sum(axis=1) / 12
+    spread = spread + np.minimum(((weight / total[:, None] * width) ** 2).sum(axis=1), between**2) / 12
     agreed = np.where(np.isfinite(other) & finite, mean, other)
     return mean, np.sqrt(np.where(finite, spread, 0.0)), agreed
+
+
+def _narrowed(mean: Array, low: Array, high: Array, counts: Mask) -> tuple[Array, Array]:
+    """The `mean` (k, q) within what all runs that `counts` (k, n, q) leave for it, from `low` to `high` (k, n, q), and
+    the distance of its ends; as it is, and infinite, where nothing is left."""
+    least = np.where(counts, low, -np.inf).max(axis=1)
+    most = np.where(counts, high, np.inf).min(axis=1)
+    some = counts.any(axis=1) & (least < most)
+    inside = np.clip(mean, np.where(some, least, -np.inf), np.where(some, most, np.inf))
+    return inside, np.where(some, most - np.where(some, least, 0.0), np.inf)
 
 
 def _median(values: Array, weight: Array) -> Array:

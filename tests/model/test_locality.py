@@ -39,6 +39,11 @@ def by_rows(size: np.ndarray, capacity: np.ndarray) -> np.ndarray:
     return np.where(capacity < 3 * 8 * 50 * size, 1 / 4, np.where(capacity < 16 * size**2, 1 / 16, 0.0))
 
 
+def few_sets(size: np.ndarray, capacity: np.ndarray) -> np.ndarray:
+    """As :func:`streamed`, where some sets are full before others."""
+    return np.clip((24 * size**2 / capacity - 1) / 0.25, 0.0, 1.0) / 8
+
+
 KERNELS = {"streamed": streamed, "at random": at_random, "by rows": by_rows}
 
 
@@ -78,6 +83,15 @@ def test_what_a_run_counted_is_answered() -> None:
     truth = np.vstack([1 - misses[0], misses[0] - misses[1], misses[1] - misses[2], misses[2]])
     assert answer.value == pytest.approx(truth, abs=0.005)
     assert (answer.status == 0).all()
+
+
+def test_runs_narrow_down_where_misses_end() -> None:
+    """Some sets hold three arrays from four fifths of their size on, all sets from their size on: one run says between
+    0.7 and 1.1 of it, all together less."""
+    sizes = np.arange(232.0, 240.0, 2.0)
+    found = shares(made(few_sets(RUNS[:, None], SIZES)[None]), sizes).value[LEVELS.index("loads_l2")]
+    true = few_sets(sizes, SIZES[0]) - few_sets(sizes, LEVEL[1])
+    np.testing.assert_allclose(found, true, atol=0.2 / 8)
 
 
 def test_a_size_whose_lines_fall_into_the_same_sets_is_left_out() -> None:
