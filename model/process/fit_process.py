@@ -22,6 +22,9 @@ from ranksight.model.series.reduction import Location
 REFINED, BY_FACTORS, KEPT, LIGHTEST = 64, 16, 24, 1e-3
 """Hypotheses solved about their own function, how many of these of values that differ by factors, those kept at most,
 and the smallest weight kept."""
+INDEPENDENT = 0.5
+"""Of what makes one repetition odd, the part that does not act on the others too: some slow runs have their nodes or
+their neighbours in common, and some do not."""
 BATCH = 16
 """Series worked on at once: as many as stay in a processor's cache."""
 
@@ -48,7 +51,9 @@ def unsmoothed(points: Array, location: Location) -> Data:
     logs = np.log(sizes)
     scatter = np.where(np.isnan(location.variance), 0.0, location.variance)
     noise = scatter[:, None] * (location.scale / sizes) ** 2 / np.where(present, location.repeats, 1.0)
-    return Data(efolds(points, points), logs, np.where(present, noise, np.inf), logs, location.repeats // 2 + 1)
+    return Data(
+        efolds(points, points), logs, np.where(present, noise, np.inf), logs, 1 + INDEPENDENT * (location.repeats // 2)
+    )
 
 
 def fit_process(

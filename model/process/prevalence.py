@@ -189,7 +189,7 @@ class Prevalence:
     @staticmethod
     def of_most(odds: Array, kind: Index, most: Array) -> Array:
         """Logarithms (..., k) of the odds that runs are of a `kind` (k,) which have `odds` (k,) where nothing was
-        repeated. Repetitions are runs of their own: a median is slow if `most` (..., k) of its repetitions are."""
+        repeated. A median is slow if most of its repetitions are, `most` (..., k) of them independent of each other."""
         return np.asarray(odds * np.where(kind == 1, most, 1))
 
     @cached_property

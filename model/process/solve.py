@@ -74,7 +74,7 @@ class Data:
     logs: Array  # (s, n): of the located values; 0 where there is none
     noise: Array  # (s, n): variance of each, without scatter between jobs; infinite where there is none
     centre: Array  # (s, n): logarithms of functions near the values, at which the model is made linear
-    most: Array  # (s, n): repetitions that have to be odd for a value to be: most of its own
+    most: Array  # (s, n): independent runs that have to be odd for a value to be: more where it was repeated
 
     @property
     def absent(self) -> Mask:
