@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,7 +14,7 @@ from ranksight.core.mpi import communicates
 from ranksight.core.units import in_full, some_of
 from ranksight.model.application.balance import waited_for
 from ranksight.model.application.node import NODES
-from ranksight.model.fitting.iterations import counting, iterated
+from ranksight.model.fitting.iterations import iterated
 from ranksight.model.resource.counters import notes_of
 from ranksight.model.series.computation import RANKS, THREADS, WORK_PER_RANK, cores
 from ranksight.model.uncertainty.forecast import OK
@@ -34,6 +36,8 @@ DIVIDES = -0.5
 """Fall of ln y per e-fold of ranks from which on work is divided, 1."""
 ROUNDED = 1e-6
 """Relative difference of problem sizes that is none."""
+COUNTS = re.compile(r"(n|num_?|number_?of_?)?_?(time_?)?(steps?|iterations?|iters?|cycles|epochs)")
+"""Names of parameters that count iterations, in small letters."""
 SMALL = 0.01
 """Share of all loads below which a kernel does not count."""
 
@@ -77,10 +81,18 @@ def _of_energy(model: Learned, points: Array) -> tuple[str, ...]:
     return *model.energy.notes, model.energy.remark(points, model.parameters)
 
 
+def _counting(parameters: Sequence[str], values: Array) -> str:
+    """The first of the `parameters` whose name says that it counts iterations, and that varied over the configurations
+    `values` (n, m); empty where there is none."""
+    varied = (np.ptp(values, axis=0) > 0) & (values.min(axis=0) >= 0)
+    names = [name for name, yes in zip(parameters, varied.tolist(), strict=True) if yes]
+    return next((name for name in names if COUNTS.fullmatch(name.lower())), "")
+
+
 def _uncounted(model: Learned, points: Array) -> str:
     """That a parameter counts iterations by its name, where answers at `points` (k, m) beyond its values are refused
     and the fit counts none; else empty."""
-    name = "" if model.fitted.iterations else counting(model.parameters, model.training)
+    name = "" if model.fitted.iterations else _counting(model.parameters, model.training)
     if not name:
         return ""
     axis = model.parameters.index(name)

@@ -240,9 +240,10 @@ def _meets(fitted: Fitted, most: Index) -> Mask:
 
 
 def loosely_met(fitted: Fitted) -> Mask:
-    """Series (s,) whose leading hypothesis misses their values though it has more than half as many terms: so many
-    terms follow any scatter, such as that of work which ranks divide unevenly, and go on with it."""
-    return np.asarray(~_meets(fitted, fitted.count) & (2 * _size(fitted) > fitted.count))
+    """Series (s,) whose leading hypothesis misses their values with three terms or more, and those more than half as
+    many: they follow any scatter, such as that of work which ranks divide unevenly, and go on with it."""
+    size = _size(fitted)
+    return np.asarray(~_meets(fitted, fitted.count) & (size > FREE) & (2 * size > fitted.count))
 
 
 def constant(fitted: Fitted, rows: Index, values: Array) -> Fitted:

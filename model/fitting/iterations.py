@@ -12,7 +12,6 @@ interval includes such a part, unless a count of the kernel shows that the kerne
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -30,8 +29,6 @@ from ranksight.model.series.reducing import Series
 
 EXACT = 0.02
 """Relative leave-one-out error up to which a count is known."""
-COUNTS = re.compile(r"(n|num_?|number_?of_?)?_?(time_?)?(steps?|iterations?|iters?|cycles|epochs)")
-"""Names of parameters that count iterations, in small letters."""
 
 
 def check(name: str, parameters: Sequence[str], points: Array) -> None:
@@ -57,14 +54,6 @@ def iterated(fitted: Fitted, name: str, points: Array) -> str:
         f"{name} counts iterations: all values are a set-up plus a constant per iteration, from runs of "
         f"{low:g} to {high:g}; what only later iterations do is not included"
     )
-
-
-def counting(parameters: Sequence[str], values: Array) -> str:
-    """The first of the `parameters` whose name says that it counts iterations, and that varied over the configurations
-    `values` (n, m); empty where there is none."""
-    varied = (np.ptp(values, axis=0) > 0) & (values.min(axis=0) >= 0)
-    names = [name for name, yes in zip(parameters, varied.tolist(), strict=True) if yes]
-    return next((name for name in names if COUNTS.fullmatch(name.lower())), "")
 
 
 def lines() -> Listed:
