@@ -148,13 +148,13 @@ class Callgrind(Simulation):
             plans = sampling.Plans(reason="the library that counts MPI calls cannot be built")
         else:
             plans = yield from self._plans(launch, folder, library, variables, counted)
+        own = own_objects(folder, launch.ranks)
         for attempt in range(_ATTEMPTS):
             if not plans.signatures:
                 break
             ranks = None if plans.stands is None else plans.stands.simulated
-            enough = tuple(sampling.marks(range(launch.ranks) if ranks is None else ranks, folder, "done"))
+            enough = tuple(sampling.marks(sampling.simulated(plans.stands, launch.ranks), folder, "done"))
             variable = f'{variables} RANKSIGHT_PLAN="$0/plan.$rank"'
-            own = own_objects(folder, launch.ranks)
             yield self.one_run(launch, folder, library, variable, enough, ranks, own=own)
             if not all(file.exists() for file in enough):
                 # Calls that vary from run to run, but behind the first part only, are no reason to simulate all.

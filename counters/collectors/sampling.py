@@ -120,9 +120,8 @@ def plan(
 
 def after_unseen(launch: Launch, folder: Path, plans: Plans, counted: int, by_class: bool) -> Plans | None:
     """Plans that reach the code that the part that was simulated by `plans` did not run; None where it ran all."""
-    simulated = range(launch.ranks) if plans.stands is None else plans.stands.simulated
     ends = {}
-    for rank, one in zip(simulated, plans.signatures, strict=True):
+    for rank, one in zip(simulated(plans.stands, launch.ranks), plans.signatures, strict=True):
         records = _read(folder / f"calls.{rank}")
         if records is not None:
             ends[rank] = len(one.weights) if plans.timers else int(_calls(records)[len(one.weights) - 1]) + 1
@@ -152,7 +151,7 @@ def _planned(
         calls, sites = ([records[name].astype(np.int64) for records in every] for name in ("call", "site"))
         stands = stands_of(calls, sites, seconds)
     signatures, spared, windows = [], 0.0, {}
-    for rank in range(len(every)) if stands is None else stands.simulated:
+    for rank in simulated(stands, len(every)):
         records = every[rank]
         one = _of(records, counted, begins=begins.get(rank, ()))
         rough = one if counted else _of(records, 0, np.inf, begins.get(rank, ()))
@@ -197,11 +196,10 @@ def _stretches(calls: Ints, weights: Array) -> np.ndarray:
 
 def followed(folder: Path, plans: Plans) -> Plans:
     """The plans as they were simulated: with windows of the ranks in which occurrences differed."""
-    ranks = range(len(plans.signatures)) if plans.stands is None else plans.stands.simulated
     gone_on = {
         rank: plans.windows[rank].signature for rank in plans.windows if (folder / f"plan.{rank}.places").exists()
     }
-    pairs = zip(ranks, plans.signatures, strict=True)
+    pairs = zip(simulated(plans.stands, len(plans.signatures)), plans.signatures, strict=True)
     return replace(plans, signatures=tuple(gone_on.get(rank, one) for rank, one in pairs))
 
 
@@ -250,6 +248,11 @@ def _classes(records: np.ndarray, begins: Sequence[int]) -> tuple[Ints, Ints]:
     """The classes of the stretches of a process, and each class's pair of calls."""
     calls = _number(records["call"]).astype(np.int64) << 32 | records["site"]
     return signature.classes_of(calls, records["seconds"], begins)
+
+
+def simulated(stands: Stands | None, ranks: int) -> Sequence[int]:
+    """The ranks that are simulated: those that `stands` names, or all of so many `ranks`."""
+    return range(ranks) if stands is None else stands.simulated
 
 
 def marks(ranks: Iterable[int], folder: Path, how: str) -> Iterator[Path]:
@@ -344,8 +347,7 @@ def read_record(folder: Path) -> tuple[pd.DataFrame | None, tuple[str, ...], tup
         return None, (f"simulated in full: {record['reason']}",), ()
     table = pd.DataFrame(record["ranks"]).rename(columns={"simulated": "simulated_share", "weights": "simulated"})
     stands = read_stands(folder)
-    simulated = range(len(table)) if stands is None else stands.simulated
-    table.insert(0, "rank", np.array(simulated, dtype=np.int32))
+    table.insert(0, "rank", np.array(simulated(stands, len(table)), dtype=np.int32))
     share, error = float(table["share"].min()), float(table["error"].max())
     counted = f"{table['simulated'].sum():,} of {table['stretches'].sum():,} stretches between MPI calls were simulated"
     represented = f"and stand for {share:.1%} of the processor time"
