@@ -35,7 +35,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ranksight.core.arrays import Array, Ints
+from ranksight.core.arrays import Array, Ints, Mask
 from ranksight.core.records import dataclass
 
 ENOUGH = 0.95
@@ -168,6 +168,12 @@ def _of_counted(
     return Signature(weights, further, len(classes), stood / total, float(spent[enough]), error)
 
 
+def upper_halves(at: Ints, many: Ints) -> Mask:
+    """Which (3, ...) of so many occurrences, by their numbers `at` from 0, are in the half that is raised in each of
+    the sums of :data:`HALVES`."""
+    return np.array([at % 2 == 0, at % 4 % 3 == 0, 2 * at < many])
+
+
 def _halves(number: Ints, counted: Ints, whole: Ints) -> Array:
     """By how much of itself (3, m) each weight is raised in the sums of :data:`HALVES`, in standard errors.
 
@@ -175,7 +181,7 @@ def _halves(number: Ints, counted: Ints, whole: Ints) -> Array:
     the class after the first that are simulated, and all.
     """
     at = number - 1
-    upper = np.array([at % 2 == 0, at % 4 % 3 == 0, 2 * at < counted])
+    upper = upper_halves(at, counted)
     rest, odd = np.divmod(counted, 4)
     many = np.array([(counted + 1) // 2, 2 * rest + (odd > 0), (counted + 1) // 2])
     few = counted - many

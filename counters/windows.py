@@ -23,7 +23,7 @@ import numpy as np
 
 from ranksight.core.arrays import Array, Ints
 from ranksight.core.records import dataclass
-from ranksight.counters.signature import ENOUGH, PART, WORTH, Signature, like
+from ranksight.counters.signature import ENOUGH, PART, WORTH, Signature, like, upper_halves
 
 PLACES = 4
 """Windows: the halves of an even number are as large, and of four a trend is in one of three sums."""
@@ -133,7 +133,7 @@ def _raised(weight: Ints) -> Array:
     windows = weight[:, 1:-1]
     present = windows > 0
     at, many = np.cumsum(present, axis=1) - 1, present.sum(axis=1, keepdims=True)
-    upper = np.array([at % 2 == 0, at % 4 % 3 == 0, 2 * at < many]) & present
+    upper = upper_halves(at, many) & present
     above = (upper * windows).sum(axis=2, keepdims=True)
     below = (~upper * windows).sum(axis=2, keepdims=True)
     ratio = np.sqrt(below / np.maximum(above, 1))
