@@ -31,6 +31,8 @@ LARGEST = 50.0
 
 CENTRAL = 0.9
 """Probability of the intervals whose ends stand for a quantity until it is answered."""
+EACH_END = (1 - CENTRAL) / 2
+"""Probability beyond each of their ends."""
 
 
 def deviations(level: float) -> float:

@@ -9,6 +9,7 @@ and 4 at 32 ranks, not 5. :mod:`ranksight.comm.patterns.find_grids` finds it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 
@@ -144,3 +145,16 @@ def pairs_along(extents: tuple[int, ...], periodic: tuple[bool, ...]) -> tuple[f
             found.update(zip(np.flatnonzero(inside).tolist(), peer[inside].tolist(), strict=True))
         along.append(frozenset(found))
     return tuple(along)
+
+
+def longer_sides(grids: Sequence[Cartesian], most: int, ranks: Array) -> Array:
+    """How many times as many ranks the side that grows most has at `ranks` (k,) as at `most`, on any of the grids.
+
+    Empty where there is no grid, or one is cut along a single side.
+    """
+    before = [np.array(grid.extents(most)) for grid in grids]
+    if not before or not all((sides > 1).sum() > 1 for sides in before):
+        return np.empty(0)
+    pairs = list(zip(grids, before, strict=True))
+    each = [[np.max(grid.extents(max(int(count), 1)) / sides) for count in ranks] for grid, sides in pairs]
+    return np.asarray(np.fmax(np.max(each, axis=0), 1.0))

@@ -26,7 +26,7 @@ from ranksight.model.application.comm_blocking import kind_of
 from ranksight.model.application.exchanged import Exchanged
 from ranksight.model.plaindata import Stored
 from ranksight.model.priors import OTHERS_NEGLIGIBLE
-from ranksight.model.quantity import CENTRAL, Quantity
+from ranksight.model.quantity import EACH_END, Quantity
 
 RESOLUTION = 1e-6
 """Part of the computation that a wait of zero is taken for, so that it has a logarithm."""
@@ -88,8 +88,7 @@ def unhidden(hidden: Hidden, exchanged: Exchanged, kinds: NDArray[np.str_], comp
     behind = (hidden.share + (1 - hidden.share) * even) * computing[asked, None, None]
     visible = np.exp(waited.centre)[:, None, None] * scale
     left = np.maximum(visible, prices[asked, None, None] * scale - behind).reshape(len(asked), DRAWS[0] * DRAWS[1])
-    tail = (1 - CENTRAL) / 2
-    totals = np.quantile(left, (0.5, tail, 1 - tail), axis=1)
+    totals = np.quantile(left, (0.5, EACH_END, 1 - EACH_END), axis=1)
     share = network[:, asked] / prices[asked]
     ends[np.ix_(np.arange(3), np.flatnonzero(rows), asked)] = share * totals[:, None]
     value, lower, upper = ends

@@ -22,7 +22,7 @@ from ranksight.core.records import dataclass
 from ranksight.model.kernel_time.sums import NO_SUMS, Sums, cut_off, fit_sums, forms, identified, term, values_of
 from ranksight.model.plaindata import Part, Stored
 from ranksight.model.priors import KERNELS_EXCESS, LATE_SLOPE, OTHERS_NEGLIGIBLE, RARE_TERM, REPEATED, WAITING_SCATTER
-from ranksight.model.quantity import CENTRAL, TAIL
+from ranksight.model.quantity import CENTRAL, EACH_END, TAIL
 from ranksight.model.search.terms import Factor, Hypotheses
 from ranksight.model.series.computation import RUNNING
 from ranksight.model.series.domains import NOT_DESCRIBED, Domains
@@ -114,10 +114,9 @@ class DoubtfulSum(Stored):
         centre = np.einsum("hq,hqk->hk", coefficients, new)
         share = np.hypot(REPEATED, missed)[:, None]
         spread = np.sqrt(np.maximum(np.einsum("hqk,hqr,hrk->hk", new, covariance, new), 0.0) + (share * centre) ** 2)
-        tail = (1 - CENTRAL) / 2
         weights = np.broadcast_to(weight[:, None], centre.shape)
         freedom = np.full(centre.shape, self.freedom)
-        low, value, high = quantiles((tail, 0.5, 1 - tail), weights, centre, spread, freedom)
+        low, value, high = quantiles((EACH_END, 0.5, 1 - EACH_END), weights, centre, spread, freedom)
         value, low, high = (np.maximum(each, 0.0)[None] for each in (value, low, high))
         return Forecast.settled(value, low, high, form=1.0)
 

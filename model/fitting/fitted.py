@@ -19,7 +19,7 @@ from ranksight.model.fitting.abstaining import abstain
 from ranksight.model.fitting.columns import Columns
 from ranksight.model.fitting.printed import Below, Printed
 from ranksight.model.process.posterior import Process
-from ranksight.model.quantity import CENTRAL
+from ranksight.model.quantity import EACH_END
 from ranksight.model.search.terms import ended_values, values, without_ranks
 from ranksight.model.series.noise import behaviours
 from ranksight.model.uncertainty.drift import beyond, spreads
@@ -138,13 +138,13 @@ class Fitted(Printed):
         without the ranks. It would be chance that the two had one coefficient.
         """
         members = self.members[rows[:, None], forms]
-        beside = np.append(without_ranks(self.terms, self.parameters), -1)[members]
-        whole = (beside < 0) | (members[..., None, :] == beside[..., None]).any(axis=-1)
+        rest = np.append(without_ranks(self.terms, self.parameters), -1)[members]
+        whole = (rest < 0) | (members[..., None, :] == rest[..., None]).any(axis=-1)
         changed = np.append((ended != at).any(axis=1, where=np.isfinite(at)), False)
         weight = self.weight[rows[:, None], forms]
         share = np.where((changed[members] & whole).any(axis=2), weight, 0.0).sum(axis=1) / weight.sum(axis=1)
         is_count = behaviours(self.metrics, self.samples)[rows] != "time"
-        return np.asarray((share > (1 - CENTRAL) / 2) & is_count)
+        return np.asarray((share > EACH_END) & is_count)
 
     def going_on(self) -> Fitted:
         """The same functions of laws that never turn."""

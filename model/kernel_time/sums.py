@@ -28,7 +28,7 @@ from ranksight.model.plaindata import Stored
 from ranksight.model.process.covariance import beyond, unseen, within
 from ranksight.model.process.posterior import turned
 from ranksight.model.process.prevalence import learned
-from ranksight.model.quantity import CENTRAL, TAIL, Quantity
+from ranksight.model.quantity import EACH_END, TAIL, Quantity
 from ranksight.model.search.terms import ONE, Factor, Hypotheses, hypotheses, values
 from ranksight.model.series import node_regimes
 from ranksight.model.uncertainty.mixture import Components, quantile, quantiles
@@ -245,8 +245,7 @@ def ends(straight: Components, widened: Components) -> tuple[Array, Array, Array
     cross = off * spread * np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi)
     square = spread**2 + off**2
     up, down = (2 * (weight * (square * special.ndtr(side * z) + side * cross)).sum(axis=0) for side in (1, -1))
-    tail = (1 - CENTRAL) / 2
-    low, high = quantiles((tail, 1 - tail), *widened)
+    low, high = quantiles((EACH_END, 1 - EACH_END), *widened)
     up, down = (np.sqrt(np.maximum(each, 0.0)) for each in (up, down))
     return middle, np.maximum(down, (middle - low) / TAIL), np.maximum(up, (high - middle) / TAIL)
 

@@ -25,7 +25,7 @@ from ranksight.model import priors
 from ranksight.model.laws.law import LAWS, LawTimes
 from ranksight.model.plaindata import Stored
 from ranksight.model.priors import WORTH
-from ranksight.model.quantity import CENTRAL
+from ranksight.model.quantity import EACH_END
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
 from ranksight.model.uncertainty.mixture import quantiles
@@ -183,10 +183,9 @@ def mix(kernels: tuple[str, ...], laws: Mapping[str, LawTimes], weights: Array) 
     known = total > 0
     share = share / np.where(known, total, 1.0)
     free = np.full(shape, NORMAL)
-    tail = (1 - CENTRAL) / 2
     middle = quantiles((0.5,), share, centre, np.hypot((down + up) / 2, forecast.ROUNDING), free)[0]
-    low = quantiles((tail,), share, centre, np.hypot(down, forecast.ROUNDING), free)[0]
-    high = quantiles((1 - tail,), share, centre, np.hypot(up, forecast.ROUNDING), free)[0]
+    low = quantiles((EACH_END,), share, centre, np.hypot(down, forecast.ROUNDING), free)[0]
+    high = quantiles((1 - EACH_END,), share, centre, np.hypot(up, forecast.ROUNDING), free)[0]
     average = (share * centre).sum(axis=0)
     between = (share * (centre - average) ** 2).sum(axis=0)
     within = (share * ((down + up) / 2) ** 2).sum(axis=0)

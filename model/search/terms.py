@@ -19,7 +19,7 @@ import numpy as np
 from ranksight.core.arrays import Array, Index, Mask
 from ranksight.core.records import dataclass
 from ranksight.model import priors
-from ranksight.model.quantity import CENTRAL
+from ranksight.model.quantity import EACH_END
 from ranksight.model.search.gridterms import GRID_TERMS, GridTerm, grid_values
 
 DIVIDING = ("ranks", "nodes", "p", "processes")
@@ -219,23 +219,22 @@ def last_partners(most: float) -> float:
     """
     ends, widest = priors.PARTNERS_END, 1 / priors.PARTNERS_MOST
     beyond = max(1 / max(most, 2.0) - widest, 0.0) / (1 / 2 - widest)
-    tail = (1 - CENTRAL) / 2
-    left = beyond - tail * (beyond + (1 - ends) / ends)
+    left = beyond - EACH_END * (beyond + (1 - ends) / ends)
     return 1 / (left * (1 / 2 - widest) + widest) if left > 0 else np.inf
 
 
 def without_ranks(terms: Array, parameters: Sequence[str]) -> Index:
     """The term without the number of ranks (t,) for each of `terms` that is one of these times others: its index, or
     that after the last where it is not among them; -1 for terms that are none."""
-    beside = np.full(len(terms), -1, dtype=np.intp)
+    rest = np.full(len(terms), -1, dtype=np.intp)
     if "ranks" in parameters:
         axis = list(parameters).index("ranks")
         for at in np.flatnonzero((terms[:, axis] == EACH_OTHER[0]).all(axis=1)).tolist():
-            rest = terms[at].copy()
-            rest[axis] = ONE
-            same = np.flatnonzero((terms == rest).all(axis=(1, 2)))
-            beside[at] = same[0] if len(same) else len(terms)
-    return beside
+            term = terms[at].copy()
+            term[axis] = ONE
+            same = np.flatnonzero((terms == term).all(axis=(1, 2)))
+            rest[at] = same[0] if len(same) else len(terms)
+    return rest
 
 
 def ended_values(terms: Array, points: Array, parameters: Sequence[str], largest: Array, leading: Index) -> Array:

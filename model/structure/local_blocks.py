@@ -23,7 +23,7 @@ from ranksight.core.arrays import Array, Index, Mask
 from ranksight.core.dims import MOST_RANKS, dims_create
 from ranksight.core.records import dataclass
 from ranksight.model.fitting.fitted import Fitted
-from ranksight.model.quantity import CENTRAL, TAIL
+from ranksight.model.quantity import CENTRAL, EACH_END, TAIL
 from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
 from ranksight.model.structure.gridlaw import CLOSE, EXACT, SENT
@@ -75,7 +75,7 @@ class Blocks(Structure):
         """What functions say of the s series as far as a 90 % interval has it, if they are right where blocks decide
         nothing; no interval where that is too rare."""
         rest = 1 / (np.fmin(self.agreed, ENOUGH) + 2)[:, None]
-        share = -special.ndtri((1 - CENTRAL) / 2 / rest) / TAIL
+        share = -special.ndtri(EACH_END / rest) / TAIL
         value, lower, upper = by_functions.value, by_functions.lower, by_functions.upper
         positive = lower > 0
         with np.errstate(divide="ignore", invalid="ignore"):

@@ -27,13 +27,13 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.comm.patterns.grid import MOST_DIMENSIONS, Cartesian
+from ranksight.comm.patterns.grid import MOST_DIMENSIONS, Cartesian, longer_sides
 from ranksight.core.arrays import Array, Index, Ints, Mask, ratio
 from ranksight.core.records import dataclass
 from ranksight.core.units import some_of
 from ranksight.core.valuerules import infer
 from ranksight.model.fitting.fitted import Fitted
-from ranksight.model.quantity import CENTRAL, TAIL
+from ranksight.model.quantity import EACH_END, TAIL
 from ranksight.model.structure.coefficients import Coefficients, weighted_quantile
 from ranksight.model.structure.gridlaw import CLOSE
 from ranksight.model.structure.improving import Key, Structure
@@ -114,13 +114,8 @@ class Neighbours(Structure):
         for at, kernel in enumerate(kernels):
             row = rows.get((kernel, "messages"))
             grids = [] if row is None else [grid for grid, yes in zip(self.grids, self._met[row], strict=True) if yes]
-            before = [np.array(grid.extents(most)) for grid in grids]
-            if grids and all((sides > 1).sum() > 1 for sides in before):
-                each = [
-                    [np.max(grid.extents(int(count)) / sides) for count in ranks]
-                    for grid, sides in zip(grids, before, strict=True)
-                ]
-                grown[at] = np.fmax(np.max(each, axis=0), 1.0)
+            if len(longer := longer_sides(grids, most, ranks)):
+                grown[at] = longer
         return grown
 
     @property
@@ -134,10 +129,10 @@ class Neighbours(Structure):
         on_grids = self._on_grids(points)
         sound = on_grids.status == forecast.OK
         weight = np.where(sound, self.weight[:, :, None], 0.0)
-        tail = (1 - CENTRAL) / 2
         value = weighted_quantile(on_grids.value, weight, 0.5)
         lower, upper = (
-            weighted_quantile(end, weight, at) for end, at in ((on_grids.lower, tail), (on_grids.upper, 1 - tail))
+            weighted_quantile(end, weight, at)
+            for end, at in ((on_grids.lower, EACH_END), (on_grids.upper, 1 - EACH_END))
         )
         least = self._in_slabs(points)
         cut, lower = least < lower, np.fmin(lower, least)
@@ -148,7 +143,7 @@ class Neighbours(Structure):
         reason = np.where(some, "", np.take_along_axis(on_grids.reason, best, axis=1)[:, 0].astype(object)).astype(
             object
         )
-        low, high = (weighted_quantile(on_grids.value, weight, at) for at in (tail, 1 - tail))
+        low, high = (weighted_quantile(on_grids.value, weight, at) for at in (EACH_END, 1 - EACH_END))
         wide = some & (high > forecast.WIDEST * low)
         if wide.any():
             status[wide] = forecast.WIDE

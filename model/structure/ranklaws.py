@@ -35,11 +35,12 @@ from typing import Any
 
 import numpy as np
 
+from ranksight.comm.patterns.grid import Cartesian, longer_sides
 from ranksight.core.arrays import Array, Index, Ints, Mask, log_ratio
-from ranksight.core.dims import MOST_RANKS, dims_create
+from ranksight.core.dims import MOST_RANKS
 from ranksight.core.records import dataclass
 from ranksight.model.fitting.fitted import Fitted
-from ranksight.model.quantity import CENTRAL, TAIL
+from ranksight.model.quantity import EACH_END, TAIL
 from ranksight.model.search.terms import last_partners
 from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
@@ -84,7 +85,6 @@ class RankLaws(Structure):
         value, lower, upper = (np.zeros(shape) for _ in range(3))
         status = np.full(shape, forecast.OK, dtype=np.intp)
         reason = np.full(shape, "", dtype=object)
-        tail = (1 - CENTRAL) / 2
         for row, each in enumerate(self.sums):
             ends = np.zeros((3, len(each), len(points)))
             for rival, one in enumerate(each):
@@ -96,8 +96,8 @@ class RankLaws(Structure):
                     end[rival] = (part[which] * of[at]).sum(axis=0)
             odds = np.broadcast_to(np.array(self.odds[row])[:, None], ends.shape[1:])
             value[row] = ends[0, 0]
-            lower[row] = np.fmin(weighted_quantile(ends[1:2], odds[None], tail)[0], ends[1, 0])
-            upper[row] = np.fmax(weighted_quantile(ends[2:], odds[None], 1 - tail)[0], ends[2, 0])
+            lower[row] = np.fmin(weighted_quantile(ends[1:2], odds[None], EACH_END)[0], ends[1, 0])
+            upper[row] = np.fmax(weighted_quantile(ends[2:], odds[None], 1 - EACH_END)[0], ends[2, 0])
             for _, index in each[0]:
                 bad = (parts.status[index] != forecast.OK) & (status[row] == forecast.OK)
                 status[row] = np.where(bad, parts.status[index], status[row])
@@ -140,11 +140,9 @@ class RankLaws(Structure):
         for at, kernel in enumerate(kernels):
             row = rows.get((kernel, "messages"))
             sums = [[("", 0)]] if row is None or self.chance[row] else self.sums[row]
-            grids = {SENT_TO.get(one[0][0], (1,))[0] if len(one) == 1 else 1 for one in sums}
-            before = {d: np.array(dims_create(most, d)) for d in grids}
-            if all((sides > 1).sum() > 1 for sides in before.values()):
-                each = [[np.max(dims_create(max(int(p), 1), d) / sides) for p in ranks] for d, sides in before.items()]
-                grown[at] = np.fmax(np.max(each, axis=0), 1.0)
+            dimensions = {SENT_TO.get(one[0][0], (1,))[0] if len(one) == 1 else 1 for one in sums}
+            if len(longer := longer_sides([Cartesian(d, (False,) * d) for d in dimensions], most, ranks)):
+                grown[at] = longer
         return grown
 
     def with_rivals(self, fitted: Fitted, exact: Collection[Key], measured: Array) -> RankLaws:

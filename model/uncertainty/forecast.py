@@ -15,7 +15,7 @@ from ranksight.core.errors import InputError
 from ranksight.core.records import dataclass
 from ranksight.core.units import format_factor
 from ranksight.model import priors
-from ranksight.model.quantity import CENTRAL, Quantity, deviations
+from ranksight.model.quantity import CENTRAL, EACH_END, Quantity, deviations
 from ranksight.model.quantity import TAIL as TAIL
 from ranksight.model.uncertainty.mixture import Components, quantile, quantiles
 
@@ -299,7 +299,7 @@ def mixture_forecast(
     # What may be otherwise beyond the runs widens the interval, and leaves the value where the functions are.
     median = quantile(0.5, share, centre, spread, nu)
     size = np.where(positive[:, None], 1.0, np.abs(centre))
-    tails = (1 - CENTRAL) / 2, (1 + CENTRAL) / 2
+    tails = EACH_END, 1 - EACH_END
 
     def ends(probabilities: tuple[float, ...], added: Array) -> Array:
         wide = np.sqrt(spread**2 + added**2)
