@@ -121,12 +121,16 @@ class Single(Listed):
     @property
     def hypotheses(self) -> Hypotheses:  # type: ignore[override]
         """Those of what scatters."""
-        return (_along_ranks() if self._ranks else _single())[0]
+        return self._spaces[0]
 
     @property
     def counted(self) -> Hypotheses:
         """Others, over the same terms, for what is deterministic."""
-        return (_along_ranks() if self._ranks else _single())[1]
+        return self._spaces[1]
+
+    @property
+    def _spaces(self) -> tuple[Hypotheses, Hypotheses]:
+        return _along_ranks() if self._ranks else _single()
 
     def along_ranks(self) -> Single:
         """The same where the parameter is the number of ranks: counts may follow the sides of a process grid."""
@@ -169,8 +173,7 @@ def _single() -> tuple[Hypotheses, Hypotheses]:
     # What is done at the points of an element, and in between along one side more.
     counted += [((low,), (high,)) for low, high in itertools.pairwise(SHIFTED) if low[0] < high[0]]
     weights = [*prior, *[priors.FORMS["more"]] * (len(counted) - len(prior))]
-    everything = hypotheses(counted, weights)
-    return _among(hypotheses(forms, prior), everything), everything
+    return _over_the_same(hypotheses(forms, prior), hypotheses(counted, weights))
 
 
 @lru_cache(maxsize=1)
@@ -200,13 +203,12 @@ def _along_ranks() -> tuple[Hypotheses, Hypotheses]:
         for others in ((), (ONE,)):
             counted.append(tuple((each,) for each in (*others, volume, *block)))
             weights.append(several + priors.FORMS["more"])
-    everything = hypotheses(counted, weights)
-    return _among(hypotheses(forms, prior), everything), everything
+    return _over_the_same(hypotheses(forms, prior), hypotheses(counted, weights))
 
 
-def _among(some: Hypotheses, everything: Hypotheses) -> Hypotheses:
-    """The hypotheses over the terms of others, which begin with theirs."""
-    return Hypotheses(everything.terms, some.members, some.prior)
+def _over_the_same(some: Hypotheses, counted: Hypotheses) -> tuple[Hypotheses, Hypotheses]:
+    """Both over the terms of the second, which begin with those of the first."""
+    return Hypotheses(counted.terms, some.members, some.prior), counted
 
 
 def _forms() -> tuple[list[tuple[tuple[Factor, ...], ...]], list[float]]:
