@@ -187,6 +187,10 @@ the trivial law that others have to beat."""
 REPEATED = 0.01
 """Standard deviation of the logarithm of a time between runs that no interval goes below, 1: other nodes, other
 days."""
+INDEPENDENT = 0.5
+"""Part of what makes one repetition odd, 1, that does not act on the others: some slow runs have their nodes or their
+neighbours in common, and some do not. Between none and all, which the published curves of ``python -m benchmarks
+prevalence`` and curves that rise at the end ask for in turn."""
 LATE_SLOPE = 0.61
 """Standard deviation of the slope of ln y over ln x, 1, of a part of which one value is known: 90 % between work that x
 divides, -1, and what each of them adds to, 1."""

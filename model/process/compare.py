@@ -84,11 +84,8 @@ def compared(data: Data, at: Array, members: Index, prevalence: Prevalence) -> H
     repeated = np.concatenate([np.zeros((count, 1), dtype=bool), some[:, 1:] == some[:, :-1]], axis=1)
     first = _first(~repeated)
     some, repeated = np.take_along_axis(some, first, axis=1), np.take_along_axis(repeated, first, axis=1)
-    kind, place, odds = (
-        kind[1:],
-        place[1:],
-        odds[0] + prevalence.of_most(odds[1:] - odds[0], kind[1:], data.most[:, place[1:]]),
-    )
+    odds = prevalence.of_most(odds, kind, data.most[:, place])[:, 1:]
+    kind, place = kind[1:], place[1:]
     series = np.repeat(np.arange(count), len(kind))
     varied = data.part(series).odd(np.tile(kind, count), np.tile(place, count))
     prior = np.where(repeated[..., None], -np.inf, coarse.joint[some][..., scatter])[:, None] + odds[:, :, None, None]

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ranksight.core import special
 from ranksight.core.arrays import Array, Index, Mask
+from ranksight.model import priors
 from ranksight.model.process.compare import SMOOTHING, Hypotheses, at_best, compared, largest
 from ranksight.model.process.posterior import Process
 from ranksight.model.process.prevalence import WILD, Prevalence, learned
@@ -22,9 +23,6 @@ from ranksight.model.series.reduction import Location
 REFINED, BY_FACTORS, KEPT, LIGHTEST = 64, 16, 24, 1e-3
 """Hypotheses solved about their own function, how many of these of values that differ by factors, those kept at most,
 and the smallest weight kept."""
-INDEPENDENT = 0.5
-"""Of what makes one repetition odd, the part that does not act on the others too: some slow runs have their nodes or
-their neighbours in common, and some do not."""
 BATCH = 16
 """Series worked on at once: as many as stay in a processor's cache."""
 
@@ -51,9 +49,8 @@ def unsmoothed(points: Array, location: Location) -> Data:
     logs = np.log(sizes)
     scatter = np.where(np.isnan(location.variance), 0.0, location.variance)
     noise = scatter[:, None] * (location.scale / sizes) ** 2 / np.where(present, location.repeats, 1.0)
-    return Data(
-        efolds(points, points), logs, np.where(present, noise, np.inf), logs, 1 + INDEPENDENT * (location.repeats // 2)
-    )
+    most = 1 + priors.INDEPENDENT * (location.repeats // 2)
+    return Data(efolds(points, points), logs, np.where(present, noise, np.inf), logs, most)
 
 
 def fit_process(

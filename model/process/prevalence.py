@@ -188,9 +188,11 @@ class Prevalence:
 
     @staticmethod
     def of_most(odds: Array, kind: Index, most: Array) -> Array:
-        """Logarithms (..., k) of the odds that runs are of a `kind` (k,) which have `odds` (k,) where nothing was
-        repeated. A median is slow if most of its repetitions are, `most` (..., k) of them independent of each other."""
-        return np.asarray(odds * np.where(kind == 1, most, 1))
+        """Log weights (s, k) of runs of a `kind` (k,), the first usual, with `odds` (k,) where nothing was repeated.
+
+        A median is slow if most of its repetitions are, `most` (s, k) of them independent of each other.
+        """
+        return np.asarray(odds[0] + (odds - odds[0]) * np.where(kind == 1, most, 1))
 
     @cached_property
     def joint(self) -> Array:

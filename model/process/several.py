@@ -59,19 +59,18 @@ def compared_over_several(
             means, hypotheses = _compared(part, of_part, terms, prevalence, odds[0])
         numbers = terms.numbers(np.broadcast_to(np.arange(of_part.shape[1]), of_part.shape[:2]))
         doubted, place = np.zeros(len(rows), dtype=bool), np.zeros(len(rows), dtype=np.intp)
-        slower = np.zeros(len(rows))
+        slow_odds = np.zeros(len(rows))
         if len(kind) > 1:
             place, gain = _slowest(part, of_part, means, hypotheses)
-            slower = prevalence.of_most(odds[1] - odds[0], kind[1], part.most[np.arange(len(rows)), place])
-            doubted = gain + slower > np.log(DOUBTED)
+            most = part.most[np.arange(len(rows)), place]
+            slow_odds = prevalence.of_most(odds[:2], kind[:2], most[:, None])[:, 1]
+            doubted = gain + slow_odds - odds[0] > np.log(DOUBTED)
         for some in filter(len, (np.flatnonzero(~doubted), np.flatnonzero(doubted))):
             selected, of_some, usual = part.part(some), means[some], hypotheses.part(some)
             if doubted[some].any():
                 odd = np.full(len(some), 1), place[some]
                 slowed, of_terms = smoothed(selected.odd(*odd), SMOOTHING), Products(terms.factors[some])
-                slow = _compared(
-                    slowed, of_part[some], of_terms, prevalence, odds[0] + slower[some], means.shape[1], odd
-                )
+                slow = _compared(slowed, of_part[some], of_terms, prevalence, slow_odds[some], means.shape[1], odd)
                 of_some, usual = np.concatenate([of_some, slow[0]], axis=1), Hypotheses.joined([usual, slow[1]])
             yield rows[some], selected, numbers[some], of_part[some], of_some, usual
 
