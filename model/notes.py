@@ -97,7 +97,7 @@ def _uncounted(model: Learned, points: Array) -> str:
         return ""
     axis = model.parameters.index(name)
     beyond = points[:, axis] > model.training[:, axis].max()
-    if not (model.refined(points).said.status[:, beyond] != OK).any():
+    if not beyond.any() or not (model.refined(points).said.status[:, beyond] != OK).any():
         return ""
     return f"if {name} counts iterations of one loop, fit --iterations {name} predicts many of them from runs of few"
 

@@ -81,7 +81,7 @@ static void weigh(const uint64_t *new) {
     VALGRIND_DO_CLIENT_REQUEST_STMT(WEIGH, new[0], new[1], new[2], new[3], new[4]);
 }
 
-/* Whether every plan.RANK beside this process's own has its plan.RANK.done. */
+/* Whether every plan.RANK has its plan.RANK.done. */
 static int all_done(void) {
     char folder[PATH_MAX];
     const char *slash = strrchr(plan_name, '/');
