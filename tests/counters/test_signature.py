@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from native_calls import of_one_call
 from simulated_runs import measured
 
 from ranksight.campaign.launching import Template
@@ -235,16 +236,12 @@ def test_what_recurs_seldom_is_seen_before_the_simulation_ends():
 
 
 def test_times_that_change_while_calls_repeat_are_unsteady(tmp_path):
-    launch = Template(("true",)).fill({"ranks": 1})
     for name, slower in (("steady", 1.0), ("unsteady", 1.6)):
-        records = np.zeros(1001, sampling._RECORD)
-        records["call"], records["seconds"] = 1, 1e-3
-        records["seconds"][400:800] *= slower
-        records["call"][-1] = 0xFFFF
+        seconds = np.full(1001, 1e-3)
+        seconds[400:800] *= slower
         folder = tmp_path / name
         folder.mkdir()
-        records.tofile(folder / "calls.0")
-        plans = sampling.plan(launch, folder, 0)
+        plans = sampling.plan(of_one_call(folder, seconds), folder, 0)
         assert (plans.spared > sampling.COUNTING) == (slower > 1)
         assert bool(plans.signatures) == (slower == 1)
 

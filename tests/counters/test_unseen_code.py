@@ -5,6 +5,7 @@ import subprocess
 
 import numpy as np
 import pytest
+from native_calls import of_one_call
 from simulated_runs import measured
 
 from ranksight.campaign.launching import Template
@@ -72,11 +73,7 @@ def test_what_begins_late_is_another_class():
 
 
 def test_plans_reach_the_code_or_say_that_they_do_not(tmp_path):
-    launch = Template(("true",)).fill({"ranks": 1})
-    records = np.zeros(1001, sampling._RECORD)
-    records["call"], records["seconds"] = 1, 1e-3
-    records["call"][-1] = 0xFFFF
-    records.tofile(tmp_path / "calls.0")
+    launch = of_one_call(tmp_path, np.full(1001, 1e-3))
     write(tmp_path, [(n, LOOP, APP) for n in range(40)] + [(n, PHASE, APP) for n in range(40, 200)], EXECUTED)
     plans = sampling.plan(launch, tmp_path, 0)
     further = sampling.after_unseen(launch, tmp_path, plans, 0, False)

@@ -4,6 +4,7 @@ import subprocess
 
 import numpy as np
 import pytest
+from native_calls import of_one_call
 from simulated_runs import measured
 
 from ranksight.campaign.launching import Template
@@ -91,11 +92,7 @@ def test_short_runs_have_no_windows():
 
 
 def test_a_plan_goes_on_only_behind_a_question(tmp_path):
-    launch = Template(("true",)).fill({"ranks": 1})
-    records = np.zeros(4001, sampling._RECORD)
-    records["call"], records["seconds"] = 1, 1e-3
-    records["call"][-1] = 0xFFFF
-    records.tofile(tmp_path / "calls.0")
+    launch = of_one_call(tmp_path, np.full(4001, 1e-3))
     plans = sampling.plan(launch, tmp_path, 0)
     rows = np.fromfile(tmp_path / "plan.0", sampling._PLANNED)
     end = len(plans.signatures[0].weights)
