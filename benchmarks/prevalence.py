@@ -35,9 +35,11 @@ from ranksight.model.process.prevalence import (
     POWER,
     Prevalence,
     along_one,
+    at_runs,
     coordinates,
     divided,
     doubling,
+    ending,
     of_free_power,
     texts_of,
     unlearned,
@@ -119,7 +121,7 @@ def curves_of(tasks: Sequence[Task], generator: np.random.Generator) -> Iterator
 
 def scores_of(x: Array, times: Array) -> NDArray[np.float32]:
     """Evidence (s, h, g) of every mean, covariance and kind of odd run, averaged over which run is odd."""
-    terms, members = along_one()
+    terms, members, which = at_runs(*along_one(), x)
     data = data_of(x[:, None], locate(times, points=x[:, None]))
     at = values(terms, x[:, None])
     offered = unlearned(SCALES)
@@ -137,7 +139,16 @@ def scores_of(x: Array, times: Array) -> NDArray[np.float32]:
     found[..., ~offered.with_odd, 1:] = -np.inf
     found[:, listed] = found[:, listed][:, :, LISTED]
     found[:, doubling(terms, members)] = -np.inf
-    return found.reshape(len(times), len(members), -1).astype(np.float32)
+    return averaged(found.reshape(len(times), len(members), -1), which, len(along_one()[1])).astype(np.float32)
+
+
+def averaged(scores: Array, which: NDArray[np.intp], count: int) -> Array:
+    """Evidence (s, count, g) of means that each of `scores` (s, h, g) is one of, `which` (h,)."""
+    found = np.full((len(scores), count, scores.shape[2]), -np.inf)
+    for place, mean in enumerate(which.tolist()):
+        found[:, mean] = np.logaddexp(found[:, mean], scores[:, place])
+    often = np.bincount(which, minlength=count)
+    return found - np.log(np.maximum(often, 1))[:, None]
 
 
 def evidences(curves: Sequence[Curve]) -> dict[str, tuple[Array, Array, Array]]:
@@ -183,7 +194,8 @@ def learn(found: dict[str, tuple[Array, Array, Array]], without: Collection[str]
 
 def filling(tasks: Sequence[Task], table: Prevalence, without: str = "") -> Prevalence:
     """The table with how often ranks of a known memory domain act on each other, from whole curves within a node."""
-    found = replace(table, filling=unlearned(table.scales).filling)
+    means = np.where(ending(table.terms, table.members), -np.inf, table.means)
+    found = replace(table, means=means, filling=unlearned(table.scales).filling)
     scores = []
     for _, batch in batches([task for task in tasks if task.split in NODES and task.split != without]):
         first = batch[0]
@@ -193,13 +205,13 @@ def filling(tasks: Sequence[Task], table: Prevalence, without: str = "") -> Prev
         known = found.in_domains
         at = values(known.terms, coordinates(x[:, None], Domains.inferred(DOMAIN)))
         scores.append(evidence(data, at, known.members[known.occurring], table.scales))
-    every, falls = np.concatenate(scores), divided(table.terms, table.members[table.occurring])
+    every, falls = np.concatenate(scores), divided(table.terms, table.members[found.occurring])
     for _ in range(ROUNDS):
         joint = every + found.in_domains.joint
         share = np.exp(joint - logsumexp(joint, axis=(1, 2), keepdims=True)).sum(axis=(0, 2)).reshape(2, -1)
         seen = np.array([[part[falls == kind].sum() for kind in (False, True)] for part in share])
         found = replace(found, filling=np.log((NODES_WORTH / 2 + seen[1]) / (NODES_WORTH + seen.sum(axis=0))))
-    return found
+    return replace(table, filling=found.filling)
 
 
 def _by_far_part(near: Array, far: Array, means: Array) -> list[Array]:

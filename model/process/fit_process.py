@@ -80,7 +80,7 @@ def fit_process(
         np.concatenate([_padded(array, width) for array in part])[order] for part in zip(*parts, strict=True)
     )
     occurring, used = _occurring(used)
-    terms = table.terms[occurring] if points.shape[1] == 1 else numbered(occurring, points.shape[1])
+    terms = table.terms[occurring] if points.shape[1] == 1 else numbered(occurring, x)
     scatter = np.where(np.isnan(location.variance), 0.0, location.variance)
     noise = np.where(np.isinf(data.noise), np.nan, data.noise)
     measured = (data.logs, noise, data.centre, scatter)

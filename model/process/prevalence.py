@@ -26,7 +26,7 @@ from ranksight.core.arrays import Array, Index, Mask
 from ranksight.core.records import dataclass
 from ranksight.model.process.covariance import PARTS, Turn
 from ranksight.model.process.solve import KINDS
-from ranksight.model.search.terms import DOUBLING, LEVELLING, ONE, Factor, beyond_doubling, values, write_term
+from ranksight.model.search.terms import DOUBLING, LEVELLING, ONE, Factor, beyond_doubling, limited, values, write_term
 from ranksight.model.series.domains import Domains
 from ranksight.model.spaces.default import GROWING, STEEP
 
@@ -63,6 +63,9 @@ RISING = (*SLOW, *GROWING, *STEEP)
 DIVIDED = (power(-1), power(-2 / 3))
 """Volumes and surfaces of a divided domain, to which others are added."""
 ADDED = (power(0, 1), power(0, 2), power(1 / 4), power(1 / 3), power(1 / 2), power(2 / 3), power(1), power(2))
+ENDS = (limited(0.0), limited(1.0))
+"""Work that more than so many ranks or threads do not divide any further, whatever their number: as they are full, or
+wait for something else. The two stand for one value that was measured and the next one (:func:`at_runs`)."""
 SLOWER = (power(-2 / 3), power(-1 / 2), power(-1 / 3), power(-1, 0.5), power(-1, 1))
 
 
@@ -78,11 +81,44 @@ def along_one() -> tuple[Array, Index]:
     levels = [(first, term) for first in (ONE, *DIVIDED) for term in LEVELLING]
     several = [*single, *with_constant, *levels, *pairs, *growth, *((ONE, *pair) for pair in pairs + growth)]
     several += [mean for term in DOUBLING for mean in ((term,), (ONE, term))]
+    several += [ENDS, (ONE, *ENDS)]
     names = list(dict.fromkeys(term for mean in several for term in mean))
     members = np.full((len(several), 3), -1, dtype=np.intp)
     for row, mean in enumerate(several):
         members[row, : len(mean)] = [names.index(term) for term in mean]
     return np.array(names, dtype=np.float64)[:, None, :], members
+
+
+def at_runs(terms: Array, members: Index, x: Array) -> tuple[Array, Index, Index]:
+    """Terms (t', m, 3), means (h', q) and which of `members` (h, q) each is, (h',), where values were measured at `x`
+    (n,): means that fall up to a number, :data:`ENDS`, with every such number between one value and the next.
+
+    ``a / min(x, x_k) + b / min(x, x_k+1)``, a and b not negative, is ``c / x`` up to x_k and constant from x_k+1 on, at
+    what c / x has somewhere between: all laws ``max(c / x, d)`` that cross there. Two values at least show the end.
+    """
+    low, high = (np.flatnonzero((terms[:, 0] == end).all(axis=1)) for end in ENDS)
+    ends = ending(terms, members)
+    if not ends.any():
+        return terms, members, np.arange(len(members))
+    distinct = np.unique(x)[:-1]
+    of_value = np.repeat(terms[low], len(distinct), axis=0)
+    of_value[:, 0, 1] = distinct
+    steps = np.arange(max(len(distinct) - 1, 0))
+    first = len(terms)
+    each = members[ends, None]
+    moved = np.where(each == low, first + steps[:, None], np.where(each == high, first + 1 + steps[:, None], each))
+    which = np.concatenate([np.flatnonzero(~ends), np.repeat(np.flatnonzero(ends), len(steps))])
+    return (
+        np.concatenate([terms, of_value]),
+        np.concatenate([members[~ends], moved.reshape(-1, members.shape[1])]),
+        which,
+    )
+
+
+def ending(terms: Array, members: Index) -> Mask:
+    """Which means `members` (..., q) fall along a coordinate up to a number alone."""
+    ends = terms[:, 0, 2] == ENDS[0][2]
+    return np.asarray(((members >= 0) & ends[members]).any(axis=-1))
 
 
 def doubling(terms: Array, members: Index) -> Mask:
@@ -166,15 +202,19 @@ class Prevalence:
         """The same where it is known which ranks share a memory domain."""
         falls = divided(self.terms, self.members).astype(np.intp)
         terms, members = in_domains()
-        means = np.concatenate([self.means + np.log1p(-np.exp(self.filling))[falls], self.means + self.filling[falls]])
+        # A number that divides work to the end is itself a domain's, of a size that is not known.
+        share = np.where(ending(self.terms, self.members), 0.0, np.exp(self.filling)[falls])
+        with np.errstate(divide="ignore"):
+            means = np.concatenate([self.means + np.log1p(-share), self.means + np.log(share)])
         return replace(self, terms=terms, members=members, means=means)
 
     def over(self, x: Array, domains: Domains | None) -> tuple[Prevalence, Index, Array]:
         """The table where `domains` are known, or not; the means (h, q) that occur; and terms (t, n) at `x` (n,)."""
         table, points = self.in_domains if domains else self, coordinates(x[:, None], domains)
-        offered = offered_at(table.terms, table.members, points)
-        if not offered.all():
-            table = replace(table, means=np.where(offered, table.means, -np.inf))
+        terms, members, which = at_runs(table.terms, table.members, x)
+        means = table.means[which] - np.log(np.bincount(which))[which]
+        means = np.where(offered_at(terms, members, points), means, -np.inf)
+        table = replace(table, terms=terms, members=members, means=means)
         return table, table.members[table.occurring], values(table.terms, points)
 
     def odd(self, u: Array) -> tuple[Index, Index, Array]:

@@ -17,16 +17,18 @@ from ranksight.core import special
 from ranksight.core.arrays import Array, Index, Mask
 from ranksight.core.records import dataclass
 from ranksight.model import priors
-from ranksight.model.process.prevalence import FALLING, RISING
+from ranksight.model.process.prevalence import ENDS, FALLING, RISING
 from ranksight.model.process.solve import Data
 from ranksight.model.search.crosswise import lines
-from ranksight.model.search.terms import DOUBLING, ONE, Factor, beyond_doubling, values
+from ranksight.model.search.terms import DOUBLING, ONE, Factor, beyond_doubling, limited, values
 
+STEP, NEAREST_ENDS = 0.1, 2
+"""E-folds between the values at which a factor may end, and how many of them that meet the values best are offered."""
 STEEP, VOLUME = 1.0, 3.0
 """Power beyond which what is added to divided work rarely grows, as messages to each of the others take as long as they
 are many; and beyond which a parameter is rarely the side of something."""
 FACTORS: tuple[Factor, ...] = (ONE, *FALLING, *RISING, *DOUBLING)
-"""Factors that a product may have along a coordinate."""
+"""Factors that a product may have along any coordinate."""
 NATURAL: dict[int, tuple[Factor, ...]] = {
     2: tuple((float(i), float(j), 0.0) for i, j in ((-1, 0), (-2 / 3, 0), (0, 1), (1 / 2, 0), (1, 0), (2, 0), (3, 0))),
     3: tuple((float(i), float(j), 0.0) for i, j in ((-1, 0), (0, 1), (1, 0), (2, 0), (3, 0))),
@@ -37,31 +39,53 @@ CHOSEN = {2: 8, 3: 4, 4: 2}
 """Further factors of a coordinate that a series chooses, by the number of coordinates."""
 
 
+def offered_along(points: Array) -> Array:
+    """Factors (m, f, 3) that a product may have along each coordinate of `points` (n, m): :data:`FACTORS`, and
+    divisions that end between the first value and the last but one; :data:`ONE` pads."""
+    ends = [[limited(each) for each in _ends(np.unique(x)).tolist()] for x in points.T]
+    most = max(map(len, ends))
+    return np.array([[*FACTORS, *each, *[ONE] * (most - len(each))] for each in ends])
+
+
+def _ends(x: Array) -> Array:
+    """Values between the ascending ones `x` (n,), those at least, up to which work may be divided."""
+    steps = [
+        np.geomspace(low, high, 1 + int(np.ceil(np.log(high / low) / STEP))) for low, high in itertools.pairwise(x[:-1])
+    ]
+    return np.unique(np.concatenate([np.zeros(0), *steps]))[1:]
+
+
 @dataclass(frozen=True)
 class Products:
-    """Terms of s series over m coordinates: products of one of :data:`FACTORS` a coordinate."""
+    """Terms of s series over m coordinates: products of one factor a coordinate."""
 
-    factors: Index  # (s, t, m)
+    offered: Array  # (m, f, 3): of :func:`offered_along`
+    factors: Index  # (s, t, m): of these
+
+    def part(self, rows: Index) -> Products:
+        """Those of some series."""
+        return Products(self.offered, self.factors[rows])
 
     @cached_property
     def terms(self) -> Array:
         """The terms (s, t, m, 3)."""
-        return np.array(FACTORS)[self.factors]
+        return self.offered[np.arange(len(self.offered)), self.factors]
 
     def at(self, points: Array) -> Array:
         """Their values (s, t, n) at `points` (n, m)."""
-        of_factor = [values(np.array(FACTORS)[:, None], points[:, axis, None]) for axis in range(points.shape[1])]
+        of_factor = [values(each[:, None], x[:, None]) for each, x in zip(self.offered, points.T, strict=True)]
         return np.asarray(math.prod(each[self.factors[..., axis]] for axis, each in enumerate(of_factor)))
 
     @cached_property
     def likely(self) -> Array:
         """Logarithm (s, t) of how likely each term is before the data. In a power of a share n^d / p of the work, d a
         whole number up to three, the power of n follows from that of p."""
-        weight = np.log([_likely(each) for each in FACTORS])
         # Those that are not offered are as many as they are.
-        each = (weight - special.logsumexp(weight))[self.factors]
+        every = np.log(sum(map(_likely, FACTORS)))
+        weight = np.log([[_likely(tuple(each)) for each in along] for along in self.offered.tolist()]) - every
+        each = weight[np.arange(len(weight)), self.factors]
         power, plain = self.terms[..., 0], self.terms[..., 1] == 0
-        follows = np.log(priors.FACTORS["share"]) - special.logsumexp(weight)
+        follows = np.log(priors.FACTORS["share"]) - every
         for down, up in itertools.permutations(range(power.shape[-1]), 2):
             falls = plain[..., down] & plain[..., up] & (power[..., down] < 0) & (power[..., up] > 0)
             ratio = np.where(falls, -power[..., up] / np.where(falls, power[..., down], 1.0), 0.0)
@@ -71,7 +95,7 @@ class Products:
 
     def numbers(self, members: Index) -> Index:
         """Numbers (s, ..., q) of terms `members` (s, ..., q) that :func:`numbered` knows; -1 pads."""
-        radix = len(FACTORS) ** np.arange(self.factors.shape[2])
+        radix = self.offered.shape[1] ** np.arange(self.factors.shape[2])
         flat = members.reshape(len(members), -1)
         number = np.take_along_axis(self.factors @ radix, np.maximum(flat, 0), axis=1)
         return np.where(flat < 0, -1, number).reshape(members.shape)
@@ -115,10 +139,11 @@ class Products:
         return np.asarray(single & np.take_along_axis(falls, members[..., 0], axis=1))
 
 
-def numbered(numbers: Index, coordinates: int) -> Array:
-    """The terms (t, m, 3) of `numbers` (t,)."""
-    radix = len(FACTORS)
-    return np.asarray(np.array(FACTORS)[(numbers[:, None] // radix ** np.arange(coordinates)) % radix])
+def numbered(numbers: Index, points: Array) -> Array:
+    """The terms (t, m, 3) of `numbers` (t,), of series at `points` (n, m)."""
+    offered = offered_along(points)
+    coordinates, radix = np.arange(len(offered)), offered.shape[1]
+    return np.asarray(offered[coordinates, (numbers[:, None] // radix**coordinates) % radix])
 
 
 def _likely(factor: Factor) -> float:
@@ -128,7 +153,7 @@ def _likely(factor: Factor) -> float:
         return priors.FACTORS["none"]
     power = Fraction(factor[0]).limit_denominator(12).denominator
     kind = "other" if power > 3 or abs(factor[0]) > VOLUME or factor[2] else "whole" if power == 1 else "half or third"
-    plain = not factor[1] or factor[:2] == (0.0, 1.0)
+    plain = not factor[1] or factor[:2] == (0.0, 1.0) or factor[2] < 0
     return priors.FACTORS[kind] * (1.0 if plain else priors.FACTORS["logarithm"])
 
 
@@ -143,10 +168,10 @@ def products(points: Array, data: Data) -> Products:
     ``a + b f(x)`` meets the values best along the lines of a coordinate."""
     count, m = len(data.logs), points.shape[1]
     present = ~data.absent
-    chosen = []
-    for axis in range(m):
-        at = values(np.array(FACTORS)[:, None], points[:, axis, None])
-        score = np.zeros((count, len(FACTORS)))
+    factors, chosen, offered = offered_along(points), [], _offered(m)
+    for axis, along in enumerate(factors):
+        at = values(along[:, None], points[:, axis, None])
+        score = np.zeros((count, len(along)))
         for rows in lines(points, axis):
             measured = present[:, rows]
             logs = data.logs[:, rows]
@@ -156,13 +181,14 @@ def products(points: Array, data: Data) -> Products:
             factor = (unit / np.maximum(np.abs(unit).max(axis=1, keepdims=True), 1e-300))[None] * one[:, None]
             misfit = _misfit(one, factor, np.asarray(measured, dtype=np.float64))
             score += np.where(measured.sum(axis=1)[:, None] >= 3, misfit, 0.0)
-        offered = _offered(m)
+        ends = np.flatnonzero(along[:, 2] == ENDS[0][2])
+        np.put_along_axis(score, ends[np.argsort(score[:, ends], axis=1)[:, NEAREST_ENDS:]], np.inf, axis=1)
         score[:, offered] = np.inf
-        score[:, beyond_doubling(np.array(FACTORS)[:, None], points[:, axis, None])] = np.inf
+        score[:, beyond_doubling(along[:, None], points[:, axis, None]) | (along == 0).all(axis=1)] = np.inf
         best = np.argsort(score, axis=1, kind="stable")[:, : CHOSEN[m]]
         chosen.append(np.concatenate([np.broadcast_to(offered, (count, len(offered))), best], axis=1))
     place = np.indices(tuple(each.shape[1] for each in chosen)).reshape(m, -1)
-    return Products(np.stack([each[:, place[axis]] for axis, each in enumerate(chosen)], axis=2))
+    return Products(factors, np.stack([each[:, place[axis]] for axis, each in enumerate(chosen)], axis=2))
 
 
 def _misfit(one: Array, factor: Array, goal: Array) -> Array:

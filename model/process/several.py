@@ -52,7 +52,7 @@ def compared_over_several(
     kind, _, odds = prevalence.odd(data.u)
     members, every = _compared(data, at, several, prevalence, odds[0])
     for rows in filter(len, (np.flatnonzero(~distant), np.flatnonzero(distant))):
-        part, terms, of_part = data.part(rows), Products(several.factors[rows]), at[rows]
+        part, terms, of_part = data.part(rows), several.part(rows), at[rows]
         means, hypotheses = members[rows], every.part(rows)
         if part.apart.any():
             part = at_best(part, of_part, means, hypotheses)
@@ -69,7 +69,7 @@ def compared_over_several(
             selected, of_some, usual = part.part(some), means[some], hypotheses.part(some)
             if doubted[some].any():
                 odd = np.full(len(some), 1), place[some]
-                slowed, of_terms = smoothed(selected.odd(*odd), SMOOTHING), Products(terms.factors[some])
+                slowed, of_terms = smoothed(selected.odd(*odd), SMOOTHING), terms.part(some)
                 slow = _compared(slowed, of_part[some], of_terms, prevalence, slow_odds[some], means.shape[1], odd)
                 of_some, usual = np.concatenate([of_some, slow[0]], axis=1), Hypotheses.joined([usual, slow[1]])
             yield rows[some], selected, numbers[some], of_part[some], of_some, usual

@@ -13,7 +13,7 @@ import numpy as np
 from ranksight.core.arrays import Array, Index
 from ranksight.core.records import dataclass
 from ranksight.model.process.posterior import Process
-from ranksight.model.process.prevalence import SLOW, along_one, doubling, offered_at
+from ranksight.model.process.prevalence import ENDS, SLOW, along_one, at_runs, doubling, ending, offered_at
 from ranksight.model.process.solve import dividing, divisions
 from ranksight.model.search.terms import LEVELLING, LEVELS, ONE, beyond_doubling, growth, of_inverses, values
 
@@ -53,9 +53,11 @@ def shown(process: Process, points: Array, medians: Array) -> Shown:
 def nearest_sums(points: Array, medians: Array, measured: Array) -> Shown:
     """The sums over one coordinate nearest to `medians` (p, k) of ln y at `points` (k, 1), of all that a process weighs
     and of single powers; `measured` (n, 1) as the values were."""
-    terms, members = along_one()
+    terms, members, _ = at_runs(*along_one(), divisions(measured, measured)[:, 0])
     runs, x = divisions(measured, measured), divisions(points, measured)
-    offered = offered_at(terms, members, runs) & ~(dividing(measured)[0] & doubling(terms, members))
+    offered = offered_at(terms, members, runs) & ~(
+        dividing(measured)[0] & (doubling(terms, members) | ending(terms, members))
+    )
     every = members[offered]
     listed, order = _listed(_in_measured(terms, measured), every[None], x, medians, runs)
     return _as_measured(_with_powers(np.log(x[:, 0]), medians, _in_powers(listed, order)), measured)
@@ -63,8 +65,8 @@ def nearest_sums(points: Array, medians: Array, measured: Array) -> Shown:
 
 def _in_measured(terms: Array, measured: Array) -> Array:
     """Terms (t, d, 3) with the powers alone of coordinates that are divisions of one: these are powers of the parameter
-    that was `measured` (n, d), too. The slowest stands for a logarithm."""
-    divided = dividing(measured) & (terms[..., 2] == 0)
+    that was `measured` (n, d), too. The slowest stands for a logarithm, and its power for what ends."""
+    divided = dividing(measured) & ((terms[..., 2] == 0) | (terms[..., 2] == ENDS[0][2]))
     logarithm = (terms[..., 0] == 0) & (terms[..., 1] > 0)
     power = np.where(logarithm, SLOW[0][0], terms[..., 0])
     return np.where(divided[..., None], power[..., None] * (np.arange(3) == 0), terms)

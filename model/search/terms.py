@@ -2,9 +2,9 @@
 
 A *factor* of one parameter x is ``x**i * log2(x)**j * 2**(e * x)``, the triple (i, j, e). Where e is below zero the
 parameter is the number of ranks, and the factor the term number -e of a process grid (:data:`GRID_TERMS`), which grows
-as ``x**i * log2(x)**j``; numbers after the last of these are of :data:`LEVELLING` and :data:`SHIFTED`. A *term* is the
-product of one factor a parameter, an (m, 3) array; the constant is all zeros. A *hypothesis* is a sum of terms with
-free coefficients. Nothing here is ever a string that is evaluated.
+as ``x**i * log2(x)**j``; numbers after the last of these are of :data:`LEVELLING`, :data:`SHIFTED` and
+:func:`limited`. A *term* is the product of one factor a parameter, an (m, 3) array; the constant is all zeros. A
+*hypothesis* is a sum of terms with free coefficients. Nothing here is ever a string that is evaluated.
 """
 
 from __future__ import annotations
@@ -54,8 +54,15 @@ SHIFTED: tuple[Factor, ...] = tuple(
 """The factors ``(x + shift)^power`` of each of these pairs, which grow as ``x^power``: points of an element of order x
 and work on them, nodes of a grid of x cells, cells with a layer of ghosts on each side, or without those at the edge.
 """
-NUMBERED = len(GRID_TERMS) + len(LEVELS) + len(SHIFTS)
-"""Factors that are known by a number."""
+NUMBERED = len(GRID_TERMS) + len(LEVELS) + len(SHIFTS) + 1
+"""Factors that are known by a number; the last is :func:`limited`."""
+
+
+def limited(most: float) -> Factor:
+    """The factor ``1 / min(x, most)``: what more than `most` of x cannot divide any further."""
+    return -1.0, most, -float(NUMBERED)
+
+
 GRIDDED: Mapping[Factor, GridTerm] = dict(zip(ON_GRIDS, GRID_TERMS, strict=True))
 """Their terms."""
 
@@ -150,9 +157,9 @@ def log_terms(terms: Array, points: Array) -> tuple[Array, Array]:
             i, j, e = (terms[..., axis, part, None] for part in range(3))
             number = -e[..., 0]
             if (gridded := number > 0).any():
-                with_sides = np.log(_numbered(x, number[gridded].astype(np.intp) - 1))
+                with_sides = np.log(_numbered(x, number[gridded].astype(np.intp) - 1, j[gridded, 0]))
                 # How a term grows is of no account for its value, but levelling ones may be multiplied by powers.
-                levels = (number > len(GRID_TERMS)) & (number <= NUMBERED - len(SHIFTS))
+                levels = (number > len(GRID_TERMS)) & (number <= len(GRID_TERMS) + len(LEVELS))
                 on_grid = (gridded & ~levels)[..., None]
                 i, j, e = np.where(on_grid, 0.0, i), np.where(on_grid, 0.0, j), np.where(gridded[..., None], 0.0, e)
                 size[gridded] += with_sides
@@ -163,18 +170,22 @@ def log_terms(terms: Array, points: Array) -> tuple[Array, Array]:
     return size, sign
 
 
-def _numbered(x: Array, numbers: Index) -> Array:
-    """Values (k, n) of the factors with `numbers` (k,), from zero on, at x (n,)."""
+def _numbered(x: Array, numbers: Index, most: Array) -> Array:
+    """Values (k, n) of the factors with `numbers` (k,), from zero on, at x (n,); `most` (k,) of those that are
+    :func:`limited`."""
     table = np.empty((len(numbers), len(x)))
     level = numbers - len(GRID_TERMS)
     shifted = level - len(LEVELS)
-    grids, levels = level < 0, (level >= 0) & (shifted < 0)
+    grids, levels, ends = level < 0, (level >= 0) & (shifted < 0), numbers == NUMBERED - 1
     if grids.any():
         table[grids] = grid_values(x)[numbers[grids]]
     table[levels] = np.maximum(1 - np.maximum(x, 1.0) ** -np.array(LEVELS)[level[levels], None], 0.0)
-    if (far := shifted >= 0).any():
+    if (far := (shifted >= 0) & ~ends).any():
         shift, power = np.array(SHIFTS)[shifted[far]].T[..., None]
         table[far] = np.where(x + shift >= 0, np.abs(x + shift) ** power, np.nan)
+    if ends.any():
+        least = np.minimum(x, most[ends, None])
+        table[ends] = np.where(least > 0, 1 / np.where(least > 0, least, 1.0), np.nan)
     return table
 
 
@@ -274,6 +285,9 @@ def write_term(term: Array, parameters: Sequence[str]) -> str:
     """Write a term as people read it: ``size^(3/2) * log2(ranks)``; the constant is the empty string."""
     parts = []
     for (i, j, e), name in zip(term, parameters, strict=True):
+        if e == -NUMBERED:
+            parts.append(f"min({name}, {j:g})^(-1)" if j == round(j) else f"min({name}, {j:.3g})^(-1)")
+            continue
         if e < 0:
             parts.append(_numbered_text(int(-e) - 1, name))
             continue
@@ -287,7 +301,7 @@ def write_term(term: Array, parameters: Sequence[str]) -> str:
 
 
 def _numbered_text(number: int, name: str) -> str:
-    if (shifted := number - NUMBERED + len(SHIFTS)) >= 0:
+    if (shifted := number - len(GRID_TERMS) - len(LEVELS)) >= 0:
         shift, power = SHIFTS[shifted]
         return f"({name} {'+' if shift > 0 else '-'} {abs(shift):g})^{_exponent(power)}"
     if number >= len(GRID_TERMS):

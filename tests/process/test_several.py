@@ -110,14 +110,15 @@ def test_numbers_of_terms_lead_back() -> None:
     data = Data(np.log(GRID / 2), *np.zeros((3, 1, 16)), np.ones((1, 16)))
     terms = products(GRID, data)
     members = np.arange(terms.factors.shape[1])[None]
-    np.testing.assert_allclose(numbered(terms.numbers(members)[0], 2), terms.terms[0])
+    np.testing.assert_allclose(numbered(terms.numbers(members)[0], GRID), terms.terms[0])
 
 
 def test_work_that_is_divided_grows_with_the_size() -> None:
     factors = {each: at for at, each in enumerate(term_products.FACTORS)}
     one, fall, cube = term_products.ONE, (-1.0, 0.0, 0.0), (3.0, 0.0, 0.0)
     terms = term_products.Products(
-        np.array([[[factors[a], factors[b]] for a, b in ((fall, one), (one, cube), (fall, cube))]])
+        term_products.offered_along(np.ones((1, 2))),
+        np.array([[[factors[a], factors[b]] for a, b in ((fall, one), (one, cube), (fall, cube))]]),
     )
     apart, together = terms.prior(np.array([[[0, 1, -1], [2, -1, -1]]]))[0]
     alone = terms.prior(np.array([[[0, -1, -1]]]))[0, 0]

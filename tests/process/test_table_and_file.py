@@ -14,7 +14,7 @@ from ranksight.model.application.others import DoubtfulSum
 from ranksight.model.process.covariance import Turn
 from ranksight.model.process.fit_process import fit_process
 from ranksight.model.process.posterior import Process
-from ranksight.model.process.prevalence import COARSE, learned, unlearned
+from ranksight.model.process.prevalence import COARSE, ending, learned, unlearned
 from ranksight.model.process.solve import KINDS
 from ranksight.model.series.noise import locate
 
@@ -53,7 +53,9 @@ def test_a_known_memory_domain_divides_the_weight_of_each_mean() -> None:
     whole, count = np.exp(table.means), len(table.means)
     parts = np.exp(table.in_domains.means).reshape(2, count)
     assert parts.sum(axis=0) == pytest.approx(whole)
-    share = parts[1][whole > 0] / whole[whole > 0]
+    occurs = (whole > 0) & ~ending(table.terms, table.members)
+    assert not parts[1][ending(table.terms, table.members)].any()
+    share = parts[1][occurs] / whole[occurs]
     assert set(np.round(share, 9)) <= set(np.round(np.exp(table.filling), 9))
 
 
