@@ -33,7 +33,7 @@ from ranksight.core.metrics import metric as described
 from ranksight.model.process.covariance import PARTS, Turn
 from ranksight.model.process.prevalence import WILD, Prevalence, learned
 from ranksight.model.search import composite, crosswise
-from ranksight.model.search.terms import LEVELLING
+from ranksight.model.search.terms import LEVELLING, LIMITED
 from ranksight.model.spaces import default
 
 TITLE = "Ablation"
@@ -215,6 +215,10 @@ def _levels_off(terms: Array) -> bool:
     return bool(np.isin(terms[:, 0, 2], [factor[2] for factor in LEVELLING]).any())
 
 
+def _ends(terms: Array) -> bool:
+    return bool((terms[:, 0, 2] == LIMITED).any())
+
+
 def _table(table: Callable[[], Prevalence]) -> Stage:
     once = lru_cache(maxsize=1)(table)
     return {"process.fit_process.learned": once}
@@ -234,6 +238,7 @@ OF_TIMES: dict[str, Stage] = {
     "scatter and steps by factors": _table(_tame),
     "exponents that are not listed": _table(lambda: _without_part("power")),
     "means that level off": _table(lambda: _without_means(_levels_off)),
+    "divisions that end": _table(lambda: _without_means(_ends)),
     "means of three terms": _table(lambda: _without_means(lambda terms: len(terms) > 2)),
     "prevalence of means": _table(lambda: replace(learned(), means=_even(learned().means))),
     "hidden parameters": {"fitting.fitted.spreads": _no_spreads},

@@ -89,6 +89,13 @@ def seen_end(generator: Generator) -> Truth:
     return lambda x: np.asarray(1 - share + share * np.minimum(x, end) / AXIS[-1])
 
 
+def seen_stop(generator: Generator) -> Truth:
+    """Work that more than so many do not divide any further, as the last two values or three show."""
+    end = _between(generator, (AXIS[-4], AXIS[-2]))
+    share = generator.uniform(0.5, 1.0)
+    return lambda x: np.asarray(1 - share + share * AXIS[0] / np.minimum(x, end))
+
+
 def onset(generator: Generator) -> Truth:
     """max(a, b x): growth that sets in."""
     start = AXIS[-1] * _between(generator, NEAR)
@@ -123,6 +130,7 @@ CLASSES: dict[str, Callable[[Generator], Truth]] = {
     "last value slow by chance": odd_last,
     "growth ends near the last value": saturating,
     "growth ended before it": seen_end,
+    "division ended before it": seen_stop,
     "growth sets in near the last value": onset,
     "growth set in before it": seen_onset,
     "divided work, growth near the last value": onset_strong,

@@ -33,6 +33,7 @@ from ranksight.model.process.posterior import turned
 from ranksight.model.process.prevalence import (
     FILE,
     POWER,
+    SEVERAL,
     Prevalence,
     along_one,
     at_runs,
@@ -82,6 +83,8 @@ RAREST, LIGHTEST = 1e-4, 3e-3
 """Means and covariances that are rarer are left out of the table: what is left decides every answer, in half the
 time."""
 ABSTAINED = 4.0
+OFFERED = (0.0, 1.0, 2.0)
+"""Logarithms of the odds against means of several terms that are tried."""
 NODES, DOMAIN, NODES_WORTH = ("spechpc ranks 1..18 -> 20..72", "lulesh node 1, 8, 27 -> 64"), 18, 10.0
 """Sources within a node, the cores of its memory domains, and the curves that even odds count for."""
 
@@ -168,11 +171,13 @@ def _joined(parts: list[tuple[Array, Array, Array]]) -> tuple[Array, Array, Arra
     return whole, near, far
 
 
-def learn(found: dict[str, tuple[Array, Array, Array]], without: Collection[str] = ()) -> Prevalence:
-    """The table that all sources but some give."""
+def learn(
+    found: dict[str, tuple[Array, Array, Array]], without: Collection[str] = (), several: float = SEVERAL
+) -> Prevalence:
+    """The table that all sources but some give; `several` as of :func:`unlearned`."""
     rest = [parts for source, parts in found.items() if source not in without]
     whole, near, far = (np.concatenate(each) for each in zip(*rest, strict=True))
-    first = unlearned(np.repeat(SCALES, len(KINDS), axis=0))
+    first = unlearned(np.repeat(SCALES, len(KINDS), axis=0), several)
     doubles = doubling(first.terms, first.members)
     first = replace(first, means=np.where(doubles, -np.inf, first.means))
     means = first.updated(whole, MEANS_WORTH, ROUNDS).means
@@ -302,37 +307,59 @@ def _row(split: str, tasks: Sequence[Task], given: Sequence[Answer]) -> list[obj
     return [split, len(tasks), *errors, 100 * float(answered.mean()), inside, int(points.gross.sum()), score]
 
 
+@dataclass(frozen=True)
+class Judged:
+    """Tables learned with some odds against means of several terms, and what each source is answered without its
+    program."""
+
+    table: Prevalence  # of all sources
+    tasks: dict[str, list[Task]]  # by split
+    given: dict[str, list[Answer]]
+
+    @classmethod
+    def of(cls, tasks: Sequence[Task], found: dict[str, tuple[Array, Array, Array]], several: float) -> Judged:
+        """Those of `tasks`, with the evidence that was `found` of their curves."""
+        chosen = [task for task in tasks if task.source in found and usable(task)]
+        splits = {task.split: task.source for task in chosen}
+        of_split = {split: [task for task in chosen if task.split == split] for split in splits}
+        every = filling(tasks, learn(found, several=several))
+        without = {source: related(source, found) for source in splits.values()}
+        tables = {source: learn(found, program, several) for source, program in without.items()}
+        curves = {split: ahead(of_split[split], tables[source]) for split, source in splits.items()}
+        published = list(itertools.chain(*curves.values()))
+        whole = [*published, *ahead(made_up(MOST), every)]
+        turns = {
+            source: turn_of([curve for curve in whole if curve.source not in program], MOST)
+            for source, program in without.items()
+        }
+        given = {split: answers(curves[split], turns[source]) for split, source in splits.items()}
+        every = replace(every, turn=turn_of(whole, MOST), whole_turn=turn_of(published, MOST))
+        return cls(every, of_split, given)
+
+    @property
+    def score(self) -> float:
+        """Mean interval score of the splits."""
+        each = [
+            np.mean([interval_score(*pair) for pair in zip(self.tasks[split], given, strict=True)])
+            for split, given in self.given.items()
+        ]
+        return float(np.mean(each))
+
+
 def run(settings: Settings) -> str:
     """Figures of every source with the table of the others; raises Skipped where the data is absent."""
     if not settings.data.is_dir():
         raise Skipped("the folder of real measurements, ../shared/data, is not next to this repository")
     tasks, _ = tasks_of(settings.data)
     found = evidences(list(curves_of(tasks, np.random.default_rng(0))))
-    chosen = [task for task in tasks if task.source in found and usable(task)]
-    splits = {task.split: task.source for task in chosen}
-    every = filling(tasks, learn(found))
-    without = {source: related(source, found) for source in splits.values()}
-    tables = {source: learn(found, program) for source, program in without.items()}
-    curves = {
-        split: ahead([task for task in chosen if task.split == split], tables[source])
-        for split, source in splits.items()
-    }
-    published = list(itertools.chain(*curves.values()))
-    whole = [*published, *ahead(made_up(MOST), every)]
-    every = replace(every, turn=turn_of(whole, MOST), whole_turn=turn_of(published, MOST))
+    judged = Judged.of(tasks, found, SEVERAL)
+    every = judged.table
     text = written(every, f"{sum(len(parts[0]) for parts in found.values())} curves of {len(found)} sources")
     place = Path(ROOT) / "model" / "process" / FILE
     if settings.freeze:
         place.write_text(text, encoding="utf-8")
     same = place.read_text(encoding="utf-8") == text
-    rows: list[list[object]] = []
-    turns = {
-        source: turn_of([curve for curve in whole if curve.source not in program], MOST)
-        for source, program in without.items()
-    }
-    for split, source in splits.items():
-        mine = [task for task in chosen if task.split == split]
-        rows.append(_row(split, mine, answers(curves[split], turns[source])))
+    rows = [_row(split, judged.tasks[split], given) for split, given in judged.given.items()]
     for split in NODES:
         mine = [task for task in tasks if task.split == split]
         table = filling(tasks, every, split)
@@ -347,5 +374,22 @@ def run(settings: Settings) -> str:
     return (
         f"Error at the farthest point with the table learned without the program (median and 90th percentile), and of "
         f"the power law through the last two values. The table of all sources is {shipped}. Most frequent means: "
-        f"{names}.\n\n" + markdown(heads, rows)
+        f"{names}.\n\n" + markdown(heads, rows) + "\n\n" + _odds(tasks, found, judged)
+    )
+
+
+def _odds(tasks: Sequence[Task], found: dict[str, tuple[Array, Array, Array]], used: Judged) -> str:
+    """Scores with other odds against means of several terms, where laws are known too."""
+    rows = []
+    laws = made_up(MOST)
+    for several in OFFERED:
+        judged = used if several == SEVERAL else Judged.of(tasks, found, several)
+        given = answers(ahead(laws, judged.table), judged.table.turn)
+        known = float(np.mean([interval_score(task, answer) for task, answer in zip(laws, given, strict=True)]))
+        mark = "**" if several == SEVERAL else ""
+        rows.append([f"{mark}{several:g}{mark}", judged.score, known, (judged.score + known) / 2])
+    return (
+        "Mean interval score of the splits, of programs whose laws are known, and of both, by the logarithm of the "
+        "odds against means of several terms before any curve; in bold the one that is used.\n\n"
+        + markdown(["odds", "published", "known laws", "mean"], rows)
     )

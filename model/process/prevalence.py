@@ -26,7 +26,17 @@ from ranksight.core.arrays import Array, Index, Mask
 from ranksight.core.records import dataclass
 from ranksight.model.process.covariance import PARTS, Turn
 from ranksight.model.process.solve import KINDS
-from ranksight.model.search.terms import DOUBLING, LEVELLING, ONE, Factor, beyond_doubling, limited, values, write_term
+from ranksight.model.search.terms import (
+    DOUBLING,
+    LEVELLING,
+    LIMITED,
+    ONE,
+    Factor,
+    beyond_doubling,
+    limited,
+    values,
+    write_term,
+)
 from ranksight.model.series.domains import Domains
 from ranksight.model.spaces.default import GROWING, STEEP
 
@@ -45,9 +55,9 @@ FEWEST = 3
 """Values below which none can be."""
 WORK = ("held", "divided")
 """What the work of a rank is as their number grows."""
-TERM_COSTS = (0.0, 1.0, 3.0)
-"""Logarithm of the odds, 1, against means of one, two and three terms before any curve was seen: of more terms there
-are more means."""
+SEVERAL = 1.0
+"""Logarithm of the odds, 1, against a mean of several terms before any curve was seen: there are more of them. Chosen
+by ``python -m benchmarks prevalence``."""
 
 
 def power(exponent: float, logs: float = 0.0) -> Factor:
@@ -117,7 +127,7 @@ def at_runs(terms: Array, members: Index, x: Array) -> tuple[Array, Index, Index
 
 def ending(terms: Array, members: Index) -> Mask:
     """Which means `members` (..., q) fall along a coordinate up to a number alone."""
-    ends = terms[:, 0, 2] == ENDS[0][2]
+    ends = terms[:, 0, 2] == LIMITED
     return np.asarray(((members >= 0) & ends[members]).any(axis=-1))
 
 
@@ -279,10 +289,10 @@ class Prevalence:
         return table
 
 
-def unlearned(scales: Array) -> Prevalence:
-    """The prevalence before any curve: means by their number of terms, covariances equally likely."""
+def unlearned(scales: Array, several: float = SEVERAL) -> Prevalence:
+    """The prevalence before any curve: means of `several` terms rarer than others, covariances equally likely."""
     terms, members = along_one()
-    means = -np.array(TERM_COSTS)[(members >= 0).sum(axis=1) - 1]
+    means = np.where((members >= 0).sum(axis=1) > 1, -several, 0.0)
     kinds = np.full(len(KINDS), -np.log(len(KINDS)))
     even = np.full(len(scales), -np.log(len(scales)))
     filling = np.full(len(WORK), np.log(0.5))

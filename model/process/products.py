@@ -17,10 +17,10 @@ from ranksight.core import special
 from ranksight.core.arrays import Array, Index, Mask
 from ranksight.core.records import dataclass
 from ranksight.model import priors
-from ranksight.model.process.prevalence import ENDS, FALLING, RISING
+from ranksight.model.process.prevalence import FALLING, RISING
 from ranksight.model.process.solve import Data
 from ranksight.model.search.crosswise import lines
-from ranksight.model.search.terms import DOUBLING, ONE, Factor, beyond_doubling, limited, values
+from ranksight.model.search.terms import DOUBLING, LIMITED, ONE, Factor, beyond_doubling, limited, values
 
 STEP, NEAREST_ENDS = 0.1, 2
 """E-folds between the values at which a factor may end, and how many of them that meet the values best are offered."""
@@ -181,7 +181,7 @@ def products(points: Array, data: Data) -> Products:
             factor = (unit / np.maximum(np.abs(unit).max(axis=1, keepdims=True), 1e-300))[None] * one[:, None]
             misfit = _misfit(one, factor, np.asarray(measured, dtype=np.float64))
             score += np.where(measured.sum(axis=1)[:, None] >= 3, misfit, 0.0)
-        ends = np.flatnonzero(along[:, 2] == ENDS[0][2])
+        ends = np.flatnonzero(along[:, 2] == LIMITED)
         np.put_along_axis(score, ends[np.argsort(score[:, ends], axis=1)[:, NEAREST_ENDS:]], np.inf, axis=1)
         score[:, offered] = np.inf
         score[:, beyond_doubling(along[:, None], points[:, axis, None]) | (along == 0).all(axis=1)] = np.inf

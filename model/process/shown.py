@@ -13,9 +13,9 @@ import numpy as np
 from ranksight.core.arrays import Array, Index
 from ranksight.core.records import dataclass
 from ranksight.model.process.posterior import Process
-from ranksight.model.process.prevalence import ENDS, SLOW, along_one, at_runs, doubling, ending, offered_at
+from ranksight.model.process.prevalence import SLOW, along_one, at_runs, doubling, ending, offered_at
 from ranksight.model.process.solve import dividing, divisions
-from ranksight.model.search.terms import LEVELLING, LEVELS, ONE, beyond_doubling, growth, of_inverses, values
+from ranksight.model.search.terms import LEVELLING, LEVELS, LIMITED, ONE, beyond_doubling, growth, of_inverses, values
 
 BEYOND = 16.0
 """Factor of the largest measured value up to which the printed function holds."""
@@ -66,7 +66,7 @@ def nearest_sums(points: Array, medians: Array, measured: Array) -> Shown:
 def _in_measured(terms: Array, measured: Array) -> Array:
     """Terms (t, d, 3) with the powers alone of coordinates that are divisions of one: these are powers of the parameter
     that was `measured` (n, d), too. The slowest stands for a logarithm, and its power for what ends."""
-    divided = dividing(measured) & ((terms[..., 2] == 0) | (terms[..., 2] == ENDS[0][2]))
+    divided = dividing(measured) & ((terms[..., 2] == 0) | (terms[..., 2] == LIMITED))
     logarithm = (terms[..., 0] == 0) & (terms[..., 1] > 0)
     power = np.where(logarithm, SLOW[0][0], terms[..., 0])
     return np.where(divided[..., None], power[..., None] * (np.arange(3) == 0), terms)

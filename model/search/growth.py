@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from ranksight.core.arrays import Array
 from ranksight.core.records import dataclass
-from ranksight.model.search.terms import Factor
+from ranksight.model.search.terms import LIMITED, Factor
 
 LARGEST_DENOMINATOR = 840
 """Exponents are fractions up to this denominator; finer differences are rounding of what was computed."""
@@ -130,7 +130,10 @@ def _power(symbol: str, exponent: str) -> str:
 
 
 def order_of(power: float, log: float, rate: float) -> Order:
-    """Exponents from the engine's factor, rounded to fractions; those that a term of a process grid grows with."""
+    """Exponents from the engine's factor, rounded to fractions; those that a term of a process grid grows with, and
+    none of what falls up to a value alone."""
+    if rate == LIMITED:
+        return NONE
     parts = (Fraction(value).limit_denominator(LARGEST_DENOMINATOR) for value in (max(rate, 0.0), power, log))
     return Order(*parts)
 

@@ -58,9 +58,13 @@ NUMBERED = len(GRID_TERMS) + len(LEVELS) + len(SHIFTS) + 1
 """Factors that are known by a number; the last is :func:`limited`."""
 
 
+LIMITED = -float(NUMBERED)
+"""The last part of a factor that is :func:`limited`."""
+
+
 def limited(most: float) -> Factor:
     """The factor ``1 / min(x, most)``: what more than `most` of x cannot divide any further."""
-    return -1.0, most, -float(NUMBERED)
+    return -1.0, most, LIMITED
 
 
 GRIDDED: Mapping[Factor, GridTerm] = dict(zip(ON_GRIDS, GRID_TERMS, strict=True))
@@ -285,7 +289,7 @@ def write_term(term: Array, parameters: Sequence[str]) -> str:
     """Write a term as people read it: ``size^(3/2) * log2(ranks)``; the constant is the empty string."""
     parts = []
     for (i, j, e), name in zip(term, parameters, strict=True):
-        if e == -NUMBERED:
+        if e == LIMITED:
             parts.append(f"min({name}, {j:g})^(-1)" if j == round(j) else f"min({name}, {j:.3g})^(-1)")
             continue
         if e < 0:

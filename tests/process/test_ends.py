@@ -11,6 +11,7 @@ from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.process.prevalence import along_one, at_runs, ending, learned, texts_of
 from ranksight.model.process.products import numbered, offered_along, products
 from ranksight.model.process.solve import Data
+from ranksight.model.search.growth import Growth
 from ranksight.model.search.terms import NUMBERED, limited, values, write_term
 from ranksight.model.series.domains import Domains
 from ranksight.model.series.reducing import Series
@@ -110,3 +111,8 @@ def test_the_table_names_ends() -> None:
         "min(x, 0)^(-1) + min(x, 1)^(-1)",
         "1 + min(x, 0)^(-1) + min(x, 1)^(-1)",
     ]
+
+
+def test_what_ends_to_be_divided_is_constant_in_the_limit() -> None:
+    term = np.array([(1.0, 0.0, 0.0), limited(6.0)])
+    assert str(Growth.of_term(term, ("size", "threads"))) == str(Growth.of_term(term[:1], ("size",)))
