@@ -73,9 +73,9 @@ RISING = (*SLOW, *GROWING, *STEEP)
 DIVIDED = (power(-1), power(-2 / 3))
 """Volumes and surfaces of a divided domain, to which others are added."""
 ADDED = (power(0, 1), power(0, 2), power(1 / 4), power(1 / 3), power(1 / 2), power(2 / 3), power(1), power(2))
-ENDS = (limited(0.0), limited(1.0))
-"""Work that more than so many ranks or threads do not divide any further, whatever their number: as they are full, or
-wait for something else. The two stand for one value that was measured and the next one (:func:`at_runs`)."""
+ENDS = {ends: (limited(1.0, ends), limited(2.0, ends)) for ends in (-1.0, 1.0)}
+"""Work that more than so many ranks or threads divide no further, as they are full or wait for something else; and what
+grows until there are so many. Each two stand for one value that was measured and the next one (:func:`at_runs`)."""
 SLOWER = (power(-2 / 3), power(-1 / 2), power(-1 / 3), power(-1, 0.5), power(-1, 1))
 
 
@@ -91,7 +91,7 @@ def along_one() -> tuple[Array, Index]:
     levels = [(first, term) for first in (ONE, *DIVIDED) for term in LEVELLING]
     several = [*single, *with_constant, *levels, *pairs, *growth, *((ONE, *pair) for pair in pairs + growth)]
     several += [mean for term in DOUBLING for mean in ((term,), (ONE, term))]
-    several += [ENDS, (ONE, *ENDS)]
+    several += [mean for ends in ENDS.values() for mean in (ends, (ONE, *ends))]
     names = list(dict.fromkeys(term for mean in several for term in mean))
     members = np.full((len(several), 3), -1, dtype=np.intp)
     for row, mean in enumerate(several):
@@ -101,32 +101,29 @@ def along_one() -> tuple[Array, Index]:
 
 def at_runs(terms: Array, members: Index, x: Array) -> tuple[Array, Index, Index]:
     """Terms (t', m, 3), means (h', q) and which of `members` (h, q) each is, (h',), where values were measured at `x`
-    (n,): means that fall up to a number, :data:`ENDS`, with every such number between one value and the next.
+    (n,): means of :data:`ENDS` with every end between one value and the next.
 
     ``a / min(x, x_k) + b / min(x, x_k+1)``, a and b not negative, is ``c / x`` up to x_k and constant from x_k+1 on, at
-    what c / x has somewhere between: all laws ``max(c / x, d)`` that cross there. Two values at least show the end.
+    what c / x has somewhere between: all laws ``max(c / x, d)`` that cross there. Those that grow are ``min(c x, d)``.
+    Two values at least show the end.
     """
-    low, high = (np.flatnonzero((terms[:, 0] == end).all(axis=1)) for end in ENDS)
     ends = ending(terms, members)
-    if not ends.any():
-        return terms, members, np.arange(len(members))
     distinct = np.unique(x)[:-1]
-    of_value = np.repeat(terms[low], len(distinct), axis=0)
-    of_value[:, 0, 1] = distinct
     steps = np.arange(max(len(distinct) - 1, 0))
-    first = len(terms)
-    each = members[ends, None]
-    moved = np.where(each == low, first + steps[:, None], np.where(each == high, first + 1 + steps[:, None], each))
-    which = np.concatenate([np.flatnonzero(~ends), np.repeat(np.flatnonzero(ends), len(steps))])
-    return (
-        np.concatenate([terms, of_value]),
-        np.concatenate([members[~ends], moved.reshape(-1, members.shape[1])]),
-        which,
-    )
+    moved = np.repeat(members[ends, None], len(steps), axis=1)
+    for power, pair in ENDS.items():
+        for after, end in enumerate(pair):
+            place = np.flatnonzero((terms[:, 0] == end).all(axis=1))
+            moved = np.where(np.isin(moved, place), len(terms) + after + steps[:, None], moved)
+        of_values = np.zeros((len(distinct), *terms.shape[1:]))
+        of_values[:, 0] = [limited(value, power) for value in distinct.tolist()]
+        terms = np.concatenate([terms, of_values])
+    every = np.concatenate([members[~ends], moved.reshape(-1, members.shape[1])])
+    return terms, every, np.concatenate([np.flatnonzero(~ends), np.repeat(np.flatnonzero(ends), len(steps))])
 
 
 def ending(terms: Array, members: Index) -> Mask:
-    """Which means `members` (..., q) fall along a coordinate up to a number alone."""
+    """Which means `members` (..., q) fall or grow along a coordinate up to a number alone."""
     ends = terms[:, 0, 2] == LIMITED
     return np.asarray(((members >= 0) & ends[members]).any(axis=-1))
 

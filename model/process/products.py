@@ -42,7 +42,7 @@ CHOSEN = {2: 8, 3: 4, 4: 2}
 def offered_along(points: Array) -> Array:
     """Factors (m, f, 3) that a product may have along each coordinate of `points` (n, m): :data:`FACTORS`, and
     divisions that end between the first value and the last but one; :data:`ONE` pads."""
-    ends = [[limited(each) for each in _ends(np.unique(x)).tolist()] for x in points.T]
+    ends = [[limited(each, power) for power in (-1.0,) for each in _ends(np.unique(x)).tolist()] for x in points.T]
     most = max(map(len, ends))
     return np.array([[*FACTORS, *each, *[ONE] * (most - len(each))] for each in ends])
 

@@ -131,7 +131,7 @@ def _power(symbol: str, exponent: str) -> str:
 
 def order_of(power: float, log: float, rate: float) -> Order:
     """Exponents from the engine's factor, rounded to fractions; those that a term of a process grid grows with, and
-    none of what falls up to a value alone."""
+    none of what ends at a value."""
     if rate == LIMITED:
         return NONE
     parts = (Fraction(value).limit_denominator(LARGEST_DENOMINATOR) for value in (max(rate, 0.0), power, log))

@@ -62,9 +62,9 @@ LIMITED = -float(NUMBERED)
 """The last part of a factor that is :func:`limited`."""
 
 
-def limited(most: float) -> Factor:
-    """The factor ``1 / min(x, most)``: what more than `most` of x cannot divide any further."""
-    return -1.0, most, LIMITED
+def limited(most: float, power: float) -> Factor:
+    """The factor ``min(x, most)^power``: more than `most` of x divide nothing any further, or add nothing."""
+    return power, most, LIMITED
 
 
 GRIDDED: Mapping[Factor, GridTerm] = dict(zip(ON_GRIDS, GRID_TERMS, strict=True))
@@ -161,7 +161,7 @@ def log_terms(terms: Array, points: Array) -> tuple[Array, Array]:
             i, j, e = (terms[..., axis, part, None] for part in range(3))
             number = -e[..., 0]
             if (gridded := number > 0).any():
-                with_sides = np.log(_numbered(x, number[gridded].astype(np.intp) - 1, j[gridded, 0]))
+                with_sides = np.log(_numbered(x, terms[..., axis, :][gridded]))
                 # How a term grows is of no account for its value, but levelling ones may be multiplied by powers.
                 levels = (number > len(GRID_TERMS)) & (number <= len(GRID_TERMS) + len(LEVELS))
                 on_grid = (gridded & ~levels)[..., None]
@@ -174,9 +174,9 @@ def log_terms(terms: Array, points: Array) -> tuple[Array, Array]:
     return size, sign
 
 
-def _numbered(x: Array, numbers: Index, most: Array) -> Array:
-    """Values (k, n) of the factors with `numbers` (k,), from zero on, at x (n,); `most` (k,) of those that are
-    :func:`limited`."""
+def _numbered(x: Array, factors: Array) -> Array:
+    """Values (k, n) of the factors (k, 3) that are known by a number, at x (n,)."""
+    numbers = -factors[:, 2].astype(np.intp) - 1
     table = np.empty((len(numbers), len(x)))
     level = numbers - len(GRID_TERMS)
     shifted = level - len(LEVELS)
@@ -188,8 +188,8 @@ def _numbered(x: Array, numbers: Index, most: Array) -> Array:
         shift, power = np.array(SHIFTS)[shifted[far]].T[..., None]
         table[far] = np.where(x + shift >= 0, np.abs(x + shift) ** power, np.nan)
     if ends.any():
-        least = np.minimum(x, most[ends, None])
-        table[ends] = np.where(least > 0, 1 / np.where(least > 0, least, 1.0), np.nan)
+        power, most = factors[ends, :2].T[..., None]
+        table[ends] = np.where(x > 0, np.minimum(np.where(x > 0, x, 1.0), most) ** power, np.nan)
     return table
 
 
@@ -290,7 +290,8 @@ def write_term(term: Array, parameters: Sequence[str]) -> str:
     parts = []
     for (i, j, e), name in zip(term, parameters, strict=True):
         if e == LIMITED:
-            parts.append(f"min({name}, {j:g})^(-1)" if j == round(j) else f"min({name}, {j:.3g})^(-1)")
+            most = f"{j:g}" if j == round(j) else f"{j:.3g}"
+            parts.append(f"min({name}, {most})" + ("" if i == 1 else f"^{_exponent(i)}"))
             continue
         if e < 0:
             parts.append(_numbered_text(int(-e) - 1, name))

@@ -25,21 +25,23 @@ def _fit(times: Array, points: Array, names: tuple[str, ...]) -> Fitted:
     return fit_series(Series(names, points, times[None, :, None] * scatter, ("k",), ("time",)))
 
 
-def test_an_end_is_one_over_the_smaller_of_both() -> None:
-    at = values(np.array([[limited(4.0)], [limited(6.5)]]), np.array([[1.0], [4.0], [5.0], [100.0]]))
-    np.testing.assert_allclose(at, [[1, 1 / 4, 1 / 4, 1 / 4], [1, 1 / 4, 1 / 5, 1 / 6.5]])
-    assert np.isnan(values(np.array([[limited(4.0)]]), np.zeros((1, 1)))).all()
-    assert write_term(np.array([limited(8.0)]), ("threads",)) == "min(threads, 8)^(-1)"
-    assert write_term(np.array([limited(6.5627)]), ("threads",)) == "min(threads, 6.56)^(-1)"
-    assert -limited(4.0)[2] == NUMBERED
+def test_an_end_is_a_power_of_the_smaller_of_both() -> None:
+    ends = np.array([[limited(4.0, -1.0)], [limited(6.5, -1.0)], [limited(6.5, 1.0)]])
+    at = values(ends, np.array([[1.0], [4.0], [5.0], [100.0]]))
+    np.testing.assert_allclose(at, [[1, 1 / 4, 1 / 4, 1 / 4], [1, 1 / 4, 1 / 5, 1 / 6.5], [1, 4, 5, 6.5]])
+    assert np.isnan(values(ends, np.zeros((1, 1)))).all()
+    assert write_term(np.array([limited(8.0, -1.0)]), ("threads",)) == "min(threads, 8)^(-1)"
+    assert write_term(np.array([limited(6.5627, 1.0)]), ("threads",)) == "min(threads, 6.56)"
+    assert -limited(4.0, 1.0)[2] == NUMBERED
 
 
+@pytest.mark.parametrize("power", [-1, 1])
 @pytest.mark.parametrize("end", [2.0, 3.0, 5.5, 8.0, 12.0, 16.0])
-def test_every_end_between_two_values_is_among_the_means(end: float) -> None:
+def test_every_end_between_two_values_is_among_the_means(end: float, power: float) -> None:
     terms, members, which = at_runs(*along_one(), X)
     ends = members[ending(terms, members) & ((members >= 0).sum(axis=1) == 2)]
     at = values(terms, X[:, None])
-    law = np.maximum(9 / X, 9 / end)
+    law = 9 * np.minimum(X, end) ** power
     left = [np.linalg.lstsq(at[mean[:2]].T, law, rcond=None)[:2] for mean in ends]
     exact = [found for found, misfit in left if misfit.sum() < 1e-20]
     assert any((found > -1e-9).all() for found in exact)
@@ -65,13 +67,15 @@ def test_an_end_weighs_the_same_for_any_number_of_values() -> None:
 
 
 @pytest.mark.parametrize("name", ["threads", "nodes"])
+@pytest.mark.parametrize("power", [-1.0, 1.0])
 @pytest.mark.parametrize("end", [5.0, 8.0])
-def test_a_flat_tail_goes_on(name: str, end: float) -> None:
-    fitted = _fit(np.maximum(70 / X, 70 / end), X[:, None], (name,))
+def test_a_flat_tail_goes_on(name: str, power: float, end: float) -> None:
+    fitted = _fit(20 + 70 * np.minimum(X, end) ** power, X[:, None], (name,))
     answer = fitted.predict(np.array([[64.0], [256.0]]))
-    np.testing.assert_allclose(answer.value[0], 70 / end, rtol=0.05)
-    assert (answer.lower[0] < 70 / end).all()
-    assert (answer.upper[0] > 70 / end).all()
+    truth = 20 + 70 * end**power
+    np.testing.assert_allclose(answer.value[0], truth, rtol=0.05)
+    assert (answer.lower[0] < truth).all()
+    assert (answer.upper[0] > truth).all()
     assert (answer.upper[0] < 1.5 * answer.lower[0]).all()
 
 
@@ -108,11 +112,13 @@ def test_the_table_names_ends() -> None:
     table = learned()
     texts = texts_of(table.terms, table.members)
     assert [text for text, ends in zip(texts, ending(table.terms, table.members), strict=True) if ends] == [
-        "min(x, 0)^(-1) + min(x, 1)^(-1)",
-        "1 + min(x, 0)^(-1) + min(x, 1)^(-1)",
+        "min(x, 1)^(-1) + min(x, 2)^(-1)",
+        "1 + min(x, 1)^(-1) + min(x, 2)^(-1)",
+        "min(x, 1) + min(x, 2)",
+        "1 + min(x, 1) + min(x, 2)",
     ]
 
 
 def test_what_ends_to_be_divided_is_constant_in_the_limit() -> None:
-    term = np.array([(1.0, 0.0, 0.0), limited(6.0)])
+    term = np.array([(1.0, 0.0, 0.0), limited(6.0, -1.0)])
     assert str(Growth.of_term(term, ("size", "threads"))) == str(Growth.of_term(term[:1], ("size",)))
