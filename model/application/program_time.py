@@ -12,8 +12,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from ranksight.core.arrays import Array, Index
+from ranksight.core.arrays import Array, Index, ratio
 from ranksight.core.experiment import WHOLE
+from ranksight.core.leftout import MPI
 from ranksight.core.mpi import communicates
 from ranksight.model.application import whole
 from ranksight.model.application.breakdown import PARTS, Breakdown, Refined
@@ -26,6 +27,7 @@ from ranksight.model.series.computation import PROGRAM
 from ranksight.model.structure.functions import Functions
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
+from ranksight.model.uncertainty.rows import choose, rows_of
 from ranksight.platforms.assumptions import spread
 
 
@@ -37,8 +39,9 @@ def program_time(
     `refined`: of the same points, from :meth:`Application.refine`. `shares` (s,): share of each series in the measured
     total of its metric. `rho`: correlation of the kernels' noise.
     """
+    timed, exchanged = _summands(equation, refined.said, functions, points)
+    refined = _without_waiting(equation, refined, timed, points, functions.fitted.parameters)
     predicted = refined.said
-    timed, exchanged = _summands(equation, predicted, functions, points)
     messages = exchanged.times
     if exchanged:
         messages = equation.machine.exchanged(messages, points, functions.fitted.parameters)
@@ -76,6 +79,28 @@ def program_time(
     if not exchanged and not any(kernel in PROGRAM or equation.sends(kernel) for kernel in timed):
         summed = equation.first_step(summed, np.array([False]), np.array([True]), points)
     return Breakdown(summed, kernels, each, slowest, refined.terms, others, exchanged, refined.taken)
+
+
+def _without_waiting(
+    equation: Application, refined: Refined, timed: Mapping[str, int], points: Array, parameters: tuple[str, ...]
+) -> Refined:
+    """The same where communication is what it is besides waiting for ranks that still compute."""
+    unwaited = None if equation.imbalances is None else equation.imbalances.unwaited
+    calls = {kernel: row for kernel, row in timed.items() if communicates(kernel)}
+    if unwaited is None or not calls:
+        return refined
+    rest = equation.machine.of_functions(unwaited.at(points), {MPI: 0}, points, parameters)
+    if not equation.communication:
+        every = np.ones(1, dtype=bool)
+        rest = equation.first_step(rest, every, ~every, points)
+    rows = _rows(calls)
+    waiting = rows_of(refined.said, rows)
+    most = {name: getattr(waiting, name).sum(axis=0) for name in ("value", "lower", "upper")}
+    part = ratio(waiting.value, most["value"], 0.0)
+    ends = {name: np.fmin(getattr(rest, name), end) * part for name, end in most.items()}
+    shorter = replace(rows_of(rest, np.zeros(len(rows), dtype=np.intp)), **ends)
+    known = np.isfinite(rest.value) & np.isfinite(part)
+    return replace(refined, said=choose(refined.said, shorter, rows, known))
 
 
 def _rows(timed: Mapping[str, int]) -> Index:
@@ -183,7 +208,7 @@ def _seconds(
         each["imbalance"][: len(kernels)] = equation.imbalances.parts(kernels, times, points)
     calls = np.flatnonzero([communicates(kernel) for kernel in timed])
     if len(calls):  # what ranks do in MPI is no computing, and no imbalance of it
-        seconds = np.sum([each[name][calls] for name in PARTS], axis=0)
+        seconds = times[calls] * (busiest if equation.imbalances is None else 1.0)
         for name in PARTS:
             each[name][calls] = seconds if name == "communication" else 0.0
     return each
