@@ -240,6 +240,8 @@ class Application(Stored):
             known = np.flatnonzero(np.isfinite(self.counted.offset))
             chosen = [place[self.counted.kernels[at]] for at in known]
             clock[chosen] = np.exp(asked.counted.clock.centre - self.counted.offset[known][:, None])
+            if asked.slowest is not None:  # whose cycles are more, at the same clock
+                clock[chosen] /= asked.slowest(self.counted.kernels)[0][known]
         chosen = [
             at for kernel, at in place.items() if (kernel, "cycles") in asked.rows and np.isfinite(clock[at]).all()
         ]

@@ -15,7 +15,7 @@ from ranksight.model.fitted_model import Model
 
 RANKS = (4, 6, 13, 26, 50)
 AHEAD = (100, 400)
-CLOCK = 3.1e9
+CLOCK = 2.2e9
 SERIAL = 0.7
 """Seconds that the last rank writes."""
 CALL = 2e-4
@@ -59,7 +59,7 @@ def record(path: Path, work: Work, serial: Work) -> Experiment:
             table = pd.concat(frames, ignore_index=True)
             computes = table["kernel"] != "MPI_Allreduce"
             table["cycles"] = np.where(computes, table["time"] * CLOCK, np.nan)
-            table["instructions"] = 2.0 * table["cycles"]
+            table["instructions"], table["stall_cycles"] = 2.0 * table["cycles"], 0.3 * table["cycles"]
             made.add(Run({"ranks": p}, repetition), table)
     return made
 
@@ -111,3 +111,18 @@ def test_what_waits_for_one_rank_is_the_imbalance_of_its_kernel(serial: Model) -
     verdicts = found.verdicts().set_index("kernel")
     assert verdicts["verdict"]["dump"] == "imbalance-bound"
     assert verdicts["share"]["MPI_Allreduce"] < 0.05
+
+
+@pytest.mark.parametrize("alone", ["sweep", "dump"])
+def test_an_imbalance_is_no_change_of_the_clock(tmp_path: Path, alone: str) -> None:
+    """Cycles are means over the ranks that have a kernel, times those of its slowest rank."""
+    model = fit(record(tmp_path / "e", uneven, written), platform="icelake-8360y")
+    points = np.array([*RANKS, *AHEAD], dtype=float)[:, None]
+    terms = model.breakdown(points).terms
+    row = terms.kernels.index(alone)
+    assert terms.clock.value[row] == pytest.approx(CLOCK, rel=0.03)
+    assert terms.cpi.value[row] == pytest.approx(0.7 / 2.0, rel=0.04)
+    cycles = model.predict(ranks=[float(p) for p in points[:, 0]], kernels=[alone], metrics=["cycles"])
+    each = uneven if alone == "sweep" else written
+    expected = [CLOCK * float(each(int(p))[each(int(p)) > 0].mean()) for p in points[:, 0]]
+    assert cycles.table()["value"].to_numpy() == pytest.approx(expected, rel=0.1)
