@@ -14,7 +14,7 @@ from ranksight.core.metrics import metric
 from ranksight.core.mpi import communicates
 from ranksight.model.application.imbalances import Imbalances
 from ranksight.model.application.rankclasses import CLASSES, WORKS, by_rank, fit_classes, works
-from ranksight.model.application.unwaited import Unwaited, fit_unwaited, unwaited
+from ranksight.model.application.unwaited import Unwaited, beyond_slowest, fit_unwaited, in_phases
 from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
 
@@ -91,8 +91,10 @@ def fit_imbalances(
     values = np.moveaxis(values, 2, 0)
     classes = fit_classes(experiment.parameters, np.array(places), values, tuple(chosen), **settings)
     known = [share for share in shares if share == share]
-    together = float(np.clip(np.median(known), 0.0, 1.0)) if known else 1.0
-    return Imbalances(classes, held, averaged, together, lines, _unwaited(experiment.parameters, timed, **settings))
+    unwaited = _unwaited(experiment.parameters, timed, **settings)
+    whole = not known or (unwaited is not None and unwaited.phased)
+    together = 1.0 if whole else float(np.clip(np.median(known), 0.0, 1.0))
+    return Imbalances(classes, held, averaged, together, lines, unwaited)
 
 
 def _weights(series: Series) -> dict[tuple[float, ...], dict[str, float]]:
@@ -162,15 +164,20 @@ def _unwaited(
     parameters: Sequence[str], tables: Sequence[tuple[Run, pd.DataFrame]], **settings: Any
 ) -> Unwaited | None:
     """The law of communication without waiting; None where not both it and computation were timed by rank."""
-    seconds: dict[tuple[float, ...], list[float]] = {}
+    rests: list[tuple[tuple[float, ...], float, float]] = []
     for run, table in tables:
         calls = np.array([communicates(str(kernel)) for kernel in table.columns], dtype=bool)
         ranks = int(run.configuration["ranks"])
         if 1 < ranks <= len(table) and calls.any() and not calls.all():
             work = by_rank(table, ranks)
-            each = unwaited(work[:, ~calls].sum(axis=1), work[:, calls].sum(axis=1))
-            seconds.setdefault(run.point(tuple(parameters)), []).append(each)
-    return fit_unwaited(parameters, seconds, **settings) if len(seconds) >= FEWEST else None
+            rests.append((run.point(tuple(parameters)), *beyond_slowest(work[:, ~calls], work[:, calls].sum(axis=1))))
+    if len({point for point, *_ in rests}) < FEWEST:
+        return None
+    phased = in_phases(*np.array([rest for _, *rest in rests]).T)
+    seconds: dict[tuple[float, ...], list[float]] = {}
+    for point, rest, more in rests:
+        seconds.setdefault(point, []).append(max(rest - more, 0.0) if phased else rest)
+    return fit_unwaited(parameters, seconds, phased, **settings)
 
 
 def _having(tables: Tables) -> dict[str, tuple[float, float]]:

@@ -62,6 +62,11 @@ class Imbalances(Part):
         """The uneven kernels."""
         return self.classes.kernels
 
+    @property
+    def phased(self) -> bool:
+        """Whether ranks wait for each other after every kernel."""
+        return self.unwaited is not None and self.unwaited.phased
+
     def remarks(self, points: Array) -> tuple[str, ...]:
         """What is to be known of kernels whose times are no sum."""
         if not self.held:
@@ -100,7 +105,10 @@ class Imbalances(Part):
         return slowest / np.where(mean > 0, mean, 1.0), self.slowest_class(kernels, times, points)
 
     def slowest_class(self, kernels: tuple[str, ...], times: Array, points: Array) -> tuple[str, ...]:
-        """The class of ranks that the program waits for at each of k configurations."""
+        """The class of ranks that the program waits for at each of k configurations; none where each kernel has its
+        own."""
+        if self.phased:
+            return ("",) * len(points)
         total = self._seconds(kernels, times, points)[0].sum(axis=1)
         return tuple(CLASSES[at] for at in total.argmax(axis=0))
 
@@ -116,7 +124,7 @@ class Imbalances(Part):
         for end, most in zip(self.classes.ratios(points), self._ends(kernels, points), strict=True):
             ratio = most if self.held else np.ones_like(times)
             each = np.repeat(ratio[None], len(CLASSES), axis=0)
-            each[:, uneven] = end[: len(CLASSES), rows]
+            each[:, uneven] = most[uneven] if self.phased else end[: len(CLASSES), rows]
             ends.append(np.where(present, times / ratio * each, 0.0))
         value, low, high = ends
         return value, low, high

@@ -42,8 +42,8 @@ def written(p: int) -> np.ndarray:
 Work = Callable[[int], np.ndarray]
 
 
-def record(path: Path, work: Work, serial: Work) -> Experiment:
-    """All wait in a reduction for the slowest rank; times scatter by a hundredth."""
+def record(path: Path, work: Work, serial: Work, phased: bool = False) -> Experiment:
+    """All wait in a reduction for the slowest rank, at the end or after each kernel; times scatter by a hundredth."""
     made = Experiment.create(path, "waits", ["ranks"])
     noise = np.random.default_rng(8)
     for p in RANKS:
@@ -51,7 +51,8 @@ def record(path: Path, work: Work, serial: Work) -> Experiment:
             scatter = noise.normal(1, 0.01, (2, p))
             parts = {"sweep": work(p) * scatter[0], "dump": serial(p) * scatter[1]}
             spent = sum(parts.values())
-            parts["MPI_Allreduce"] = spent.max() - spent + CALL
+            program = sum(part.max() for part in parts.values()) if phased else spent.max()
+            parts["MPI_Allreduce"] = program - spent + CALL
             frames = [
                 pd.DataFrame({"kernel": name, "rank": np.arange(p), "time": seconds})[seconds > 0]
                 for name, seconds in parts.items()
@@ -111,6 +112,21 @@ def test_what_waits_for_one_rank_is_the_imbalance_of_its_kernel(serial: Model) -
     verdicts = found.verdicts().set_index("kernel")
     assert verdicts["verdict"]["dump"] == "imbalance-bound"
     assert verdicts["share"]["MPI_Allreduce"] < 0.05
+
+
+def test_ranks_that_wait_after_every_kernel_wait_for_its_slowest(tmp_path: Path) -> None:
+    """The rank that dumps is another one than those that sweep longest, and at more ranks the slowest of all."""
+    model = fit(record(tmp_path / "e", uneven, written, phased=True), platform=None)
+    counts = (*RANKS, *AHEAD)
+    broken = model.breakdown(np.array(counts, dtype=float)[:, None])
+    expected = np.array([float(uneven(p).max()) + SERIAL + CALL for p in counts])
+    assert broken.total.value[0] == pytest.approx(expected, rel=0.05)
+    assert (broken.total.lower[0] <= expected).all()
+    assert (expected <= broken.total.upper[0]).all()
+    assert broken.each["communication"].sum(axis=0).max() < 0.1 * SERIAL
+    waiting = dict(zip(broken.kernels, broken.each["imbalance"][:, -1], strict=True))
+    assert waiting["dump"] == pytest.approx(SERIAL * (1 - 1 / counts[-1]), rel=0.05)
+    assert model.diagnose(ranks=100).efficiencies()["load_balance"].notna().all()
 
 
 @pytest.mark.parametrize("alone", ["sweep", "dump"])
