@@ -14,7 +14,6 @@ import numpy as np
 
 from ranksight.core.arrays import Array, Index, ratio
 from ranksight.core.experiment import WHOLE
-from ranksight.core.leftout import MPI
 from ranksight.core.mpi import communicates
 from ranksight.model.application import whole
 from ranksight.model.application.breakdown import PARTS, Breakdown, Refined
@@ -85,14 +84,10 @@ def _without_waiting(
     equation: Application, refined: Refined, timed: Mapping[str, int], points: Array, parameters: tuple[str, ...]
 ) -> Refined:
     """The same where communication is what it is besides waiting for ranks that still compute."""
-    unwaited = None if equation.imbalances is None else equation.imbalances.unwaited
+    rest = equation.unwaited(points, parameters)
     calls = {kernel: row for kernel, row in timed.items() if communicates(kernel)}
-    if unwaited is None or not calls:
+    if rest is None or not calls:
         return refined
-    rest = equation.machine.of_functions(unwaited.at(points), {MPI: 0}, points, parameters)
-    if not equation.communication:
-        every = np.ones(1, dtype=bool)
-        rest = equation.first_step(rest, every, ~every, points)
     rows = _rows(calls)
     waiting = rows_of(refined.said, rows)
     most = {name: getattr(waiting, name).sum(axis=0) for name in ("value", "lower", "upper")}

@@ -126,6 +126,8 @@ def test_ranks_that_wait_after_every_kernel_wait_for_its_slowest(tmp_path: Path)
     assert broken.each["communication"].sum(axis=0).max() < 0.1 * SERIAL
     waiting = dict(zip(broken.kernels, broken.each["imbalance"][:, -1], strict=True))
     assert waiting["dump"] == pytest.approx(SERIAL * (1 - 1 / counts[-1]), rel=0.05)
+    waits = model.predict(ranks=[*map(float, counts)], kernels=["MPI_Allreduce"], metrics=["time"]).table()
+    assert (waits["value"].to_numpy() <= 1.02 * broken.total.value[0]).all()
     assert model.diagnose(ranks=100).efficiencies()["load_balance"].notna().all()
 
 
