@@ -36,7 +36,7 @@ from ranksight.core.errors import ContractError, InputError
 from ranksight.core.files import check_output, opened, output, read_bytes
 from ranksight.model.plaindata import Stored, listed
 
-SCHEMA_VERSION = 13
+SCHEMA_VERSION = 14
 KIND = "ranksight model"
 HEAD = "model.json"
 MANY = 32

@@ -112,7 +112,8 @@ def partners(model: Learned, points: Array) -> str:
 def _waited(model: Learned, points: Array) -> list[str]:
     """Which rank the program waits for at `points` (k, m), where the imbalance of its kernels is known."""
     uneven = model.equation.imbalances
-    timed = {kernel: row for (kernel, name), row in model.functions.rows.items() if name == "time"}
+    rows = model.functions.rows.items()
+    timed = {kernel: row for (kernel, name), row in rows if name == "time" and not communicates(kernel)}
     if uneven is None or not timed:
         return []
     times = np.nan_to_num(model.refined(points).said.value[list(timed.values())])

@@ -73,8 +73,7 @@ def terms_of(counted: Counted, resources: Resources, asked: Asked, mixed: Foreca
     """CPI, BF_mem and clock of every kernel that an equation describes.
 
     Where stalls were not counted, BF_mem is what brings the equation to the time of the mixture, `mixed`, a row each of
-    the kernels in `timed`. `asked`: where its cycles are means over ranks and times those of the slowest, which has
-    that many more cycles at the same clock, it says how many.
+    the kernels in `timed`.
     """
     blocks = list[Terms]()
     if counted.split.any():
@@ -84,8 +83,6 @@ def terms_of(counted: Counted, resources: Resources, asked: Asked, mixed: Foreca
         shape = times.cpi.centre.shape
         centre, down, up = (np.broadcast_to(s, shape) for s in (times.clock.centre, times.clock.down, times.clock.up))
         rates = Quantity(centre, down, up)
-        if asked.slowest is not None:
-            rates = rates.moved(np.log(asked.slowest(counted.kernels)[0]))
         terms = (times.cpi, times.blocking, rates)
         cpi, blocking, rate = (Forecast.of(term.rows(rows)) for term in terms)
         blocks.append(Terms(names, cpi, blocking, rate, np.ones(len(rows), dtype=bool), method, counted.latencies))

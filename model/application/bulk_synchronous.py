@@ -18,6 +18,8 @@ import numpy as np
 
 from ranksight.core.arrays import Array, Mask
 from ranksight.core.errors import InputError
+from ranksight.core.experiment import WHOLE
+from ranksight.core.leftout import MPI
 from ranksight.core.mpi import communicates, handles_files
 from ranksight.core.records import dataclass
 from ranksight.model.application.balance import Balance
@@ -51,6 +53,8 @@ if TYPE_CHECKING:
     from ranksight.comm.topology.shape import Topology
     from ranksight.model.application.exchanged import Replay
     from ranksight.model.messages.message_model import Messages
+
+ENDS = ("value", "lower", "upper")
 
 
 def timed_alone(functions: Functions) -> frozenset[str]:
@@ -179,6 +183,7 @@ class Application(Stored):
         mixed = self.machine.near(mixed, tuple(timed), points)
         everywhere = np.ones(mixed.value.shape, dtype=bool)
         predicted = choose(predicted, mixed, index, everywhere)
+        predicted = self._no_longer_than_others(predicted, timed, points, functions.fitted.parameters)
         predicted = self.runs.met(predicted, points, timed, self.pace)
         mixed = rows_of(predicted, index)
         predicted = self._cycles(predicted, mixed, timed, asked)
@@ -222,6 +227,33 @@ class Application(Stored):
         ranks = 2 * self.counted.where.domains.ranks_per_node
         return farther(times, (messages | programs)[:, None] & far, messages, ranks)
 
+    def unwaited(self, points: Array, parameters: tuple[str, ...]) -> Forecast | None:
+        """Seconds of communication that are no waiting, one row; None where that is not known."""
+        law = None if self.imbalances is None else self.imbalances.unwaited
+        if law is None:
+            return None
+        rest = self.machine.of_functions(law.at(points), {MPI: 0}, points, parameters)
+        every = np.ones(1, dtype=bool)
+        return rest if self.communication else self.first_step(rest, every, ~every, points)
+
+    def _no_longer_than_others(
+        self, predicted: Forecast, timed: Mapping[str, int], points: Array, parameters: tuple[str, ...]
+    ) -> Forecast:
+        """Times of communication, in which no rank waits longer than others compute."""
+        rest = self.unwaited(points, parameters)
+        calls = np.array([row for kernel, row in timed.items() if communicates(kernel)], dtype=np.intp)
+        computing = [row for kernel, row in timed.items() if kernel != WHOLE and not communicates(kernel)]
+        if rest is None or not len(calls) or not computing:
+            return predicted
+        waiting = rows_of(predicted, calls)
+        most = {name: getattr(predicted, name)[computing].sum(axis=0) + getattr(rest, name) for name in ENDS}
+        ends = {name: np.fmin(getattr(waiting, name), most[name]) for name in ENDS}
+        shorter = waiting.upper > ends["upper"]
+        status = np.where(shorter & (waiting.status == forecast.WIDE), forecast.OK, waiting.status)
+        reason = np.where(status == waiting.status, waiting.reason, "")
+        bounded = replace(waiting, **ends, status=status, reason=reason).judged()
+        return choose(predicted, bounded, calls, shorter | (waiting.value > ends["value"]))
+
     def asked(self, predicted: Forecast, functions: Functions, points: Array, share: Share) -> Asked:
         """What laws are asked for the kernels' times; parameters as of :meth:`refine`."""
         at, counts = (share.points, share.said) if "time" in share.busiest else (points, predicted)
@@ -240,6 +272,8 @@ class Application(Stored):
             known = np.flatnonzero(np.isfinite(self.counted.offset))
             chosen = [place[self.counted.kernels[at]] for at in known]
             clock[chosen] = np.exp(asked.counted.clock.centre - self.counted.offset[known][:, None])
+            if asked.slowest is not None:  # whose cycles are more, at the same clock
+                clock[chosen] /= asked.slowest(self.counted.kernels)[0][known]
         chosen = [
             at for kernel, at in place.items() if (kernel, "cycles") in asked.rows and np.isfinite(clock[at]).all()
         ]

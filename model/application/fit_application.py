@@ -76,7 +76,7 @@ def fit_application(
         fit_imbalances(experiment, not means, averaged, series, whose == MEAN_OF_ALL, **each) if by_rank else None
     )
     slowest: dict[str, Array] = {}
-    if machine and imbalances is not None and imbalances.held and averaged:
+    if imbalances is not None and imbalances.held and averaged:
         ratios = imbalances.slowest(imbalances.kernels, series.points)
         slowest = dict(zip(imbalances.kernels, ratios, strict=True))
     kernels = frozenset(series.kernels)

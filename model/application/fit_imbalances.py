@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,8 +11,10 @@ from ranksight.core.arrays import Array
 from ranksight.core.experiment import ALL_RANKS, WHOLE, Experiment, Run
 from ranksight.core.idle import working
 from ranksight.core.metrics import metric
+from ranksight.core.mpi import communicates
 from ranksight.model.application.imbalances import Imbalances
 from ranksight.model.application.rankclasses import CLASSES, WORKS, by_rank, fit_classes, works
+from ranksight.model.application.unwaited import Unwaited, beyond_slowest, fit_unwaited, in_phases
 from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
 
@@ -50,8 +52,9 @@ def fit_imbalances(
     if "ranks" not in experiment.parameters:
         return None
     at = experiment.parameters.index("ranks")
-    timed = _by_rank(experiment, "time") if held else []
-    tables = {"time": timed} if timed else {name: _by_rank(experiment, name) for name in MEASURES}
+    timed = _by_rank(experiment, "time")
+    tables = {"time": timed} if held and timed else {name: _by_rank(experiment, name) for name in MEASURES}
+    tables = {name: [(run, _computing(table)) for run, table in several] for name, several in tables.items()}
     weights = _weights(times)
     cells_of: dict[tuple[str, str], dict[tuple[float, ...], list[Array]]] = {}
     shares = []
@@ -76,7 +79,8 @@ def fit_imbalances(
                 measured[kernel, name] = {point: np.median(several, axis=0) for point, several in points.items()}
     if not measured:
         return None
-    mean = {kernel: sum(each.get(kernel, 0.0) for each in weights.values()) for kernel in _names(weights)}
+    computing = [kernel for kernel in _names(weights) if not communicates(kernel)]
+    mean = {kernel: sum(each.get(kernel, 0.0) for each in weights.values()) for kernel in computing}
     if not held and sum(mean.get(kernel, 0.0) for kernel, _ in measured) < COVERED * sum(mean.values()):
         return None
     lines = {} if every else _having(tables)
@@ -85,12 +89,12 @@ def fit_imbalances(
     none = np.full(len(WORKS), np.nan)
     values = np.array([[measured[key].get(point, none) for point in places] for key in chosen])
     values = np.moveaxis(values, 2, 0)
-    ratio = np.fmax.reduce(values[1:], axis=0) / np.where(np.array(places)[:, at] > 1, values[0], np.nan)
-    seen = np.maximum(np.stack([np.nanmin(ratio, axis=1), np.nanmax(ratio, axis=1)], axis=1), 1.0)
     classes = fit_classes(experiment.parameters, np.array(places), values, tuple(chosen), **settings)
     known = [share for share in shares if share == share]
-    together = float(np.clip(np.median(known), 0.0, 1.0)) if known else 1.0
-    return Imbalances(classes, seen, held, averaged, together, lines)
+    unwaited = _unwaited(experiment.parameters, timed, **settings)
+    whole = not known or (unwaited is not None and unwaited.phased)
+    together = 1.0 if whole else float(np.clip(np.median(known), 0.0, 1.0))
+    return Imbalances(classes, held, averaged, together, lines, unwaited)
 
 
 def _weights(series: Series) -> dict[tuple[float, ...], dict[str, float]]:
@@ -149,6 +153,31 @@ def _together(works_of: Array, weights: Array, slowest: bool) -> float:
         return float("nan")
     beyond = np.nansum((works_of[1 : 1 + len(CLASSES)] - works_of[0]) * scale, axis=1)
     return float(beyond.max()) / total
+
+
+def _computing(table: pd.DataFrame) -> pd.DataFrame:
+    """The kernels of a table that are no communication: what a rank waits there another one computes."""
+    return table.loc[:, [not communicates(str(kernel)) for kernel in table.columns]]
+
+
+def _unwaited(
+    parameters: Sequence[str], tables: Sequence[tuple[Run, pd.DataFrame]], **settings: Any
+) -> Unwaited | None:
+    """The law of communication without waiting; None where not both it and computation were timed by rank."""
+    rests: list[tuple[tuple[float, ...], float, float]] = []
+    for run, table in tables:
+        calls = np.array([communicates(str(kernel)) for kernel in table.columns], dtype=bool)
+        ranks = int(run.configuration["ranks"])
+        if 1 < ranks <= len(table) and calls.any() and not calls.all():
+            work = by_rank(table, ranks)
+            rests.append((run.point(tuple(parameters)), *beyond_slowest(work[:, ~calls], work[:, calls].sum(axis=1))))
+    if len({point for point, *_ in rests}) < FEWEST:
+        return None
+    phased = in_phases(*np.array([rest for _, *rest in rests]).T)
+    seconds: dict[tuple[float, ...], list[float]] = {}
+    for point, rest, more in rests:
+        seconds.setdefault(point, []).append(max(rest - more, 0.0) if phased else rest)
+    return fit_unwaited(parameters, seconds, phased, **settings)
 
 
 def _having(tables: Tables) -> dict[str, tuple[float, float]]:

@@ -12,10 +12,13 @@ does alone is its own function, whatever the others do. The imbalance, the progr
 POP's load balance), belongs to those kernels in which the slowest class does more than the mean, in proportion.
 
 Where a kernel's time is that of its slowest rank, S_k = r_k m_k, slowest ranks of different kernels are different
-ranks, and where waiting for others is inside of kernels (a halo exchange, an MPI call) what one rank computes longer it
-waits less: the program takes less than the sum of S_k. Of a kernel that n_k of P ranks have alone, T_k their mean, m_k
-is T_k n_k / P; the number of ranks that have a kernel is a line over the ranks: one (what the root does), all, or all
-but one (workers). So one count determines both, and no kernel is uneven in a balanced program.
+ranks, and where waiting for others is inside of kernels (a halo exchange) what one rank computes longer it waits less:
+the program takes less than the sum of S_k. Functions of MPI are no kernels here: all classes have what they take
+besides waiting (:mod:`ranksight.model.application.unwaited`).
+
+Of a kernel that n_k of P ranks have alone, T_k their mean, m_k is T_k n_k / P; the number of ranks that have a kernel
+is a line over the ranks: one (what the root does), all, or all but one (workers). So one count determines both, and no
+kernel is uneven in a balanced program.
 
 A kernel whose ranks differ little everywhere is even, by less than a twentieth in their times; the most uneven one is
 kept all the same, so that an even program is known as one.
@@ -25,23 +28,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ranksight.core.arrays import Array, Index
 from ranksight.core.records import dataclass
-from ranksight.model import priors
 from ranksight.model.application.rankclasses import CLASSES, RankClasses
+from ranksight.model.application.unwaited import Unwaited
 from ranksight.model.plaindata import Part
 from ranksight.model.uncertainty import forecast
 
-if TYPE_CHECKING:
-    pass
-
-
 APART = 0.9
 """Part of the kernels' imbalances that falls on one rank, up to which kernels have slowest ranks of their own."""
+OF_SLOWEST = "kernels' times are those of their slowest ranks"
 
 
 @dataclass(frozen=True)
@@ -49,7 +48,6 @@ class Imbalances(Part):
     """Ratios of the uneven kernels."""
 
     classes: RankClasses  # of K uneven kernels
-    seen: Array  # (K, 2): smallest and largest ratio measured
     held: bool  # whether the kernels' times are those of their slowest ranks, and hold the imbalance
     averaged: bool  # whether cycles are means over ranks
     together: float = 1.0
@@ -57,17 +55,25 @@ class Imbalances(Part):
     waiting for others."""
     having: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     """Ranks that have a kernel which not all have, ``first + slope x ranks``."""
+    unwaited: Unwaited | None = None  # what communication is besides waiting, where ranks' times say it
 
     @property
     def kernels(self) -> tuple[str, ...]:
         """The uneven kernels."""
         return self.classes.kernels
 
+    @property
+    def phased(self) -> bool:
+        """Whether ranks wait for each other after every kernel."""
+        return self.unwaited is not None and self.unwaited.phased
+
     def remarks(self, points: Array) -> tuple[str, ...]:
         """What is to be known of kernels whose times are no sum."""
-        if not self.held or self.together > APART:
+        if not self.held:
             return ()
-        return ("kernels' times are those of their slowest ranks, which differ: the program takes less than their sum",)
+        if self.together <= APART:
+            return (f"{OF_SLOWEST}, which differ: the program takes less than their sum",)
+        return (f"{OF_SLOWEST}; the program and shares have MPI without its waiting",) if self.unwaited else ()
 
     def means(self, kernels: tuple[str, ...], times: Array, points: Array) -> Array:
         """Seconds of each kernel on the mean of all ranks, (K, k); `times` (K, k) are the predicted ones."""
@@ -99,7 +105,10 @@ class Imbalances(Part):
         return slowest / np.where(mean > 0, mean, 1.0), self.slowest_class(kernels, times, points)
 
     def slowest_class(self, kernels: tuple[str, ...], times: Array, points: Array) -> tuple[str, ...]:
-        """The class of ranks that the program waits for at each of k configurations."""
+        """The class of ranks that the program waits for at each of k configurations; none where each kernel has its
+        own."""
+        if self.phased:
+            return ("",) * len(points)
         total = self._seconds(kernels, times, points)[0].sum(axis=1)
         return tuple(CLASSES[at] for at in total.argmax(axis=0))
 
@@ -110,11 +119,12 @@ class Imbalances(Part):
         ranks = np.maximum(points[:, self.classes.fitted.parameters.index("ranks")], 1.0)
         # Not even two ranks have others than the first and the last.
         present = (np.arange(1, len(CLASSES) + 1)[:, None] <= ranks)[:, None]
-        ratio = self.of(kernels, points) if self.held else np.ones_like(times)
         ends = []
-        for end in self.classes.ratios(points):
+        # The time of a slowest rank holds its ratio, wherever that lies in its interval.
+        for end, most in zip(self.classes.ratios(points), self._ends(kernels, points), strict=True):
+            ratio = most if self.held else np.ones_like(times)
             each = np.repeat(ratio[None], len(CLASSES), axis=0)
-            each[:, uneven] = end[: len(CLASSES), rows]
+            each[:, uneven] = most[uneven] if self.phased else end[: len(CLASSES), rows]
             ends.append(np.where(present, times / ratio * each, 0.0))
         value, low, high = ends
         return value, low, high
@@ -130,22 +140,10 @@ class Imbalances(Part):
         return np.asarray(np.clip(np.round(first[:, None] + slope[:, None] * ranks, 6) / ranks, 1 / ranks, 1.0))
 
     def reaching(self, kernels: tuple[str, ...], points: Array) -> tuple[Array, Array]:
-        """:meth:`slowest` of any kernels, and the standard deviation of its logarithm, (len(kernels), k) each.
-
-        That is as much as it goes on beyond what was seen of it, and what times drift from their functions.
-        """
-        every, among = self.of(kernels, points), self.among(kernels, points)
-        uneven, rows = self._uneven(kernels)
-        whole = every[uneven]
-        beyond = np.log(whole / np.clip(whole, *np.moveaxis(self.seen[rows], 1, 0)[:, :, None]))
-        beyond = np.where(among[uneven] < 1, 0.0, beyond)  # who has it is no matter of how much
-        trained = self.classes.fitted.trained[rows]
-        ends, x = (np.log(np.maximum(each, 1e-300)) for each in (trained, points))
-        out = np.maximum(np.maximum(x - ends[:, None, :, 1], ends[:, None, :, 0] - x), 0.0)
-        drift = priors.DRIFT * np.sqrt((out**2).sum(axis=2))
-        deviation = np.zeros_like(every)
-        deviation[uneven] = np.hypot(beyond / forecast.TAIL, drift)
-        return self._of_those(every, among), deviation
+        """:meth:`slowest` of any kernels, and the standard deviation of its logarithm, (len(kernels), k) each."""
+        among = self.among(kernels, points)
+        value, low, high = (np.log(self._of_those(end, among)) for end in self._ends(kernels, points))
+        return np.exp(value), (high - low) / (2 * forecast.TAIL)
 
     def slowest(self, kernels: tuple[str, ...], points: Array) -> Array:
         """What the slowest rank takes over the mean of those that have a kernel, (len(kernels), k)."""
@@ -157,11 +155,16 @@ class Imbalances(Part):
 
     def of(self, kernels: tuple[str, ...], points: Array) -> Array:
         """r_k of any kernels, 1 of the even ones, (len(kernels), k): the largest of any class over the mean."""
-        ratio = np.ones((len(kernels), len(points)))
+        return self._ends(kernels, points)[0]
+
+    def _ends(self, kernels: tuple[str, ...], points: Array) -> tuple[Array, Array, Array]:
+        """:meth:`of` with the ends of its 90 % interval."""
         uneven, rows = self._uneven(kernels)
+        value, low, high = np.ones((3, len(kernels), len(points)))
         if len(uneven):
-            ratio[uneven] = np.maximum(self.classes.ratios(points)[0].max(axis=0)[rows], 1.0)
-        return ratio
+            for end, ratios in zip((value, low, high), self.classes.ratios(points), strict=True):
+                end[uneven] = np.maximum(ratios.max(axis=0)[rows], 1.0)
+        return value, low, high
 
     def over_mean(self, kernels: tuple[str, ...], points: Array) -> Array:
         """Work of the busiest rank of any kernels over the mean of all ranks, (len(kernels), k); NaN of even ones."""
@@ -178,10 +181,4 @@ class Imbalances(Part):
         return uneven, rows
 
     def _fits(self) -> bool:
-        seen = self.seen
-        return (
-            0 <= self.together <= 1
-            and bool(np.isfinite(list(self.having.values())).all())
-            and seen.shape == (len(self.kernels), 2)
-            and bool((seen >= 1).all() and (seen < np.inf).all() and (seen[:, 0] <= seen[:, 1]).all())
-        )
+        return 0 <= self.together <= 1 and bool(np.isfinite(list(self.having.values())).all())

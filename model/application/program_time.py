@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ranksight.core.arrays import Array, Index
+from ranksight.core.arrays import Array, Index, ratio
 from ranksight.core.experiment import WHOLE
 from ranksight.core.mpi import communicates
 from ranksight.model.application import whole
@@ -26,6 +26,7 @@ from ranksight.model.series.computation import PROGRAM
 from ranksight.model.structure.functions import Functions
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
+from ranksight.model.uncertainty.rows import choose, rows_of
 from ranksight.platforms.assumptions import spread
 
 
@@ -37,8 +38,9 @@ def program_time(
     `refined`: of the same points, from :meth:`Application.refine`. `shares` (s,): share of each series in the measured
     total of its metric. `rho`: correlation of the kernels' noise.
     """
+    timed, exchanged = _summands(equation, refined.said, functions, points)
+    refined = _without_waiting(equation, refined, timed, points, functions.fitted.parameters)
     predicted = refined.said
-    timed, exchanged = _summands(equation, predicted, functions, points)
     messages = exchanged.times
     if exchanged:
         messages = equation.machine.exchanged(messages, points, functions.fitted.parameters)
@@ -76,6 +78,24 @@ def program_time(
     if not exchanged and not any(kernel in PROGRAM or equation.sends(kernel) for kernel in timed):
         summed = equation.first_step(summed, np.array([False]), np.array([True]), points)
     return Breakdown(summed, kernels, each, slowest, refined.terms, others, exchanged, refined.taken)
+
+
+def _without_waiting(
+    equation: Application, refined: Refined, timed: Mapping[str, int], points: Array, parameters: tuple[str, ...]
+) -> Refined:
+    """The same where communication is what it is besides waiting for ranks that still compute."""
+    rest = equation.unwaited(points, parameters)
+    calls = {kernel: row for kernel, row in timed.items() if communicates(kernel)}
+    if rest is None or not calls:
+        return refined
+    rows = _rows(calls)
+    waiting = rows_of(refined.said, rows)
+    most = {name: getattr(waiting, name).sum(axis=0) for name in ("value", "lower", "upper")}
+    part = ratio(waiting.value, most["value"], 0.0)
+    ends = {name: np.fmin(getattr(rest, name), end) * part for name, end in most.items()}
+    shorter = replace(rows_of(rest, np.zeros(len(rows), dtype=np.intp)), **ends)
+    known = np.isfinite(rest.value) & np.isfinite(part)
+    return replace(refined, said=choose(refined.said, shorter, rows, known))
 
 
 def _rows(timed: Mapping[str, int]) -> Index:
@@ -183,7 +203,7 @@ def _seconds(
         each["imbalance"][: len(kernels)] = equation.imbalances.parts(kernels, times, points)
     calls = np.flatnonzero([communicates(kernel) for kernel in timed])
     if len(calls):  # what ranks do in MPI is no computing, and no imbalance of it
-        seconds = np.sum([each[name][calls] for name in PARTS], axis=0)
+        seconds = times[calls] * (busiest if equation.imbalances is None else 1.0)
         for name in PARTS:
             each[name][calls] = seconds if name == "communication" else 0.0
     return each

@@ -4,7 +4,9 @@ Programs give some ranks work of their own: the first gathers, reads and writes,
 over, one rank of a node sends for it, those inside of a grid have more neighbours than those at its edge. Each of these
 is a law of its own: what the first rank does alone stays or grows with the ranks where all others do less. So every
 kernel has one function for the first rank, one for the last, and one for the busiest of the others, each over the
-mean. Of the others the rank that has most in all kernels together represents its class: the program waits for it.
+mean. Of the others the rank that has most in all kernels together represents its class: the program waits for it. The
+busiest rank of a kernel, whichever it is, has a function as well: where every fourth rank has more, an end of the
+ranks is one of them by chance.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from ranksight.core.records import dataclass
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.fitting.varied import fit_varied
 from ranksight.model.plaindata import Stored
+from ranksight.model.quantity import CENTRAL, Quantity, product
 from ranksight.model.series.reducing import Series
 from ranksight.model.structure.ranklaws import NO_RANK_LAWS, RankLaws, fit_rank_laws
 from ranksight.model.uncertainty import forecast
@@ -31,10 +34,12 @@ if TYPE_CHECKING:
 
 CLASSES = ("first rank", "last rank", "other ranks")
 """The classes; the others are represented by their busiest rank."""
-WORKS = ("mean", *CLASSES, "most of the others")
-"""Work of a kernel that has a function: of the mean rank, of each class, and the most of any of the others in it."""
-OPEN = (forecast.WIDE, forecast.DISAGREE, forecast.TURN)
-"""Status of values that are not sure."""
+WORKS = ("mean", *CLASSES, "busiest rank")
+"""Work of a kernel that has a function: of the mean rank, of each class, and the most that any rank has in it."""
+GOING_ON = (forecast.OK, forecast.WIDE, forecast.TURN)
+"""Status of laws that say how a ratio goes on, however surely."""
+RATIO = "imbalance"
+"""Metric of the ratios."""
 
 EXACT = 1e-6
 """Leave-one-out error of counts that a function meets to rounding."""
@@ -45,8 +50,9 @@ class RankClasses(Stored):
     """Work of each class of ranks in K kernels, over that of the mean rank."""
 
     fitted: Fitted  # :data:`WORKS` of the kernels, one block of K rows after the other
+    ratio: Fitted  # the same ratios as they are, one block of K rows for each but the mean
     points: Array  # (n, m): configurations measured, by rising ranks
-    measured: Array  # (4, K, n): ratios there, of each class and the most of the others; NaN where not measured
+    measured: Array  # (4, K, n): ratios there, of each class and the busiest rank; NaN where not measured
     laws: RankLaws = NO_RANK_LAWS  # sums of terms of the ranks that meet counts exactly, named with the class
 
     @property
@@ -63,43 +69,54 @@ class RankClasses(Stored):
         return latest
 
     def ratios(self, points: Array) -> tuple[Array, Array, Array]:
-        """Work of each class, then the most of any of the others, over the mean at `points` (k, m), (4, K, k), with the
-        ends of its 90 % interval.
+        """Work of each class, then of the busiest rank, over the mean at `points` (k, m), (4, K, k), with the ends of
+        its 90 % interval.
 
-        Where it was measured, that is the answer. A ratio without a prediction stays as it was at the most ranks; that
-        of the others to the busiest of the first and last rank, which have one value a run and not one of many. No rank
-        does more than all together. The interval is that of counts: what scatters in a rank's time scatters in the mean
-        as well.
+        Where it was measured, that is the answer. Elsewhere a ratio goes on by its own law, or by the laws of the two
+        works that it is made of where these say it more surely: where one rank has work besides what all repeat, both
+        works are sums of terms, and their ratio is none. Without either it stays as it was at the most ranks, within
+        what was measured. No rank does more than all together.
         """
+        single, divided = self._by_ratio(points), self._divided(points)
+        known = np.stack([self.latest, *self._range()])[..., None] + np.zeros(len(points))
+        ends = np.where(np.isfinite(single).all(axis=0), single, known)
+        surer = ~np.isfinite(single).all(axis=0) | (_width(divided) < _width(single))
+        ends = np.where(np.isfinite(divided).all(axis=0) & surer, divided, ends)
+        # Where few ranks do the most, few runs show them among the others, and their law is the less steady one.
+        ends[:, 2] = np.minimum(ends[:, 2], ends[:, [0, 1, 3]].max(axis=1))
+        ranks = np.maximum(points[:, self.fitted.parameters.index("ranks")], 1.0)
+        ends = np.where(ranks > 1, np.clip(ends, 0.0, ranks), 1.0)
+        at, place = np.nonzero((points[:, None] == self.points[None]).all(axis=2))
+        measured = self.measured[:, :, place]
+        ends[..., at] = np.where(np.isfinite(measured), measured, ends[..., at])
+        value, low, high = ends
+        return value, low, high
+
+    def _by_ratio(self, points: Array) -> Array:
+        """The ratios with their ends by laws of their own, (3, 4, K, k); NaN where these do not say them."""
+        predicted = self.ratio.predict(points)
+        ends = np.stack([predicted.value, predicted.lower, predicted.upper])
+        ends = np.where(np.isin(predicted.status, GOING_ON), np.maximum(ends, 0.0), np.nan)
+        return ends.reshape(3, *self.measured.shape[:2], len(points))
+
+    def _divided(self, points: Array) -> Array:
+        """The ratios with their ends by the laws of the works, as :meth:`_by_ratio`; NaN where one is not sure."""
         predicted = self._predict(points)
-        shape = (len(WORKS), *self.measured.shape[1:2], len(points))
+        shape = (len(WORKS), self.measured.shape[1], len(points))
         value, lower, upper, status = (
             end.reshape(shape) for end in (predicted.value, predicted.lower, predicted.upper, predicted.status)
         )
-        exact = (self.fitted.press < EXACT).reshape(shape[:2])[1:, :, None] & (status[1:] != forecast.TURN)
-        sure = (status == forecast.OK) & np.isfinite(value)
-        openly = np.isin(status, OPEN) & np.isfinite(value)
-        counted = np.array([metric(name).kind == "requirement" for name in self.fitted.metrics[: shape[1]]])[:, None]
-        # What leaves two times open, as memory domains that fill, divides out of their ratio. Counts of the first and
-        # the last rank are of one rank each, so that functions that disagree still hold how they go on.
-        one_rank = np.arange(len(WORKS) - 1)[:, None, None] < 2
-        usable = exact | (counted & one_rank) | (openly[:1] & ~counted)
-        known = (sure[1:] | (openly[1:] & usable)) & (sure | openly)[:1] & (value[:1] > 0)
-        mean = np.where(known, value[:1], 1.0)
-        latest = np.broadcast_to(self.latest[:, :, None], known.shape)
-        one = np.where(known, value[1:] / mean, latest)
-        low, high = (np.where(known & counted, end[1:] / mean, one) for end in (lower, upper))
-        first, before = one[:2].max(axis=0), np.maximum(latest[:2].max(axis=0), 1e-300)
-        like = latest[2:] * np.where(latest[:2].max(axis=0) > 0, first / before, 1.0)
-        one[2:] = np.where(known[2:], one[2:], like)
-        low, high = np.fmin(low, one), np.fmax(high, one)
-        ranks = np.maximum(points[:, self.fitted.parameters.index("ranks")], 1.0)
-        one, low, high = (np.where(ranks > 1, np.clip(end, 0.0, ranks), 1.0) for end in (one, low, high))
-        at, place = np.nonzero((points[:, None] == self.points[None]).all(axis=2))
-        measured = self.measured[:, :, place]
-        for end in (one, low, high):
-            end[:, :, at] = np.where(np.isfinite(measured), measured, end[:, :, at])
-        return one, low, high
+        sure = (status == forecast.OK) & (value > 0) & (lower > 0)
+        logs = Quantity.of_ends(*(np.where(sure, end, np.nan) for end in (value, lower, upper)))
+        each, mean = logs.rows(np.arange(1, len(WORKS))), logs.rows(np.arange(1))
+        return np.stack(product([each, mean.inverse()]).interval(CENTRAL))
+
+    def _range(self) -> tuple[Array, Array]:
+        """Smallest and largest ratio measured, (4, K); 0 without any."""
+        measured = np.nan_to_num(self.measured, nan=np.inf)
+        least = measured.min(axis=2, initial=np.inf)
+        most = np.nan_to_num(self.measured).max(axis=2, initial=0.0)
+        return np.where(np.isfinite(least), least, 0.0), most
 
     def _predict(self, points: Array) -> Forecast:
         """Work of all rows at `points`, by the sum of terms that meets the counts where one does."""
@@ -117,6 +134,8 @@ class RankClasses(Stored):
         return (
             rows == len(WORKS) - 1
             and "ranks" in fitted.parameters
+            and self.ratio.parameters == fitted.parameters
+            and self.ratio.kernels == (len(WORKS) - 1) * fitted.kernels[:columns]
             and self.points.shape == (count, len(fitted.parameters))
             and fitted.kernels == len(WORKS) * fitted.kernels[:columns]
             and set(self.laws.keys) <= set(_named(fitted))
@@ -144,10 +163,10 @@ def works(work: Array, weights: Array, having: Array) -> Array:
     result = np.full((len(WORKS), work.shape[1]), np.nan)
     result[0], result[1] = mean, work[0]
     if len(work) > 1:
-        result[2] = work[-1]
+        result[2], result[4] = work[-1], work.max(axis=0)
     if len(others := work[1:-1]):
         worth = np.divide(weights, mean, out=np.zeros_like(mean), where=mean > 0)
-        result[3], result[4] = others[int((others @ worth).argmax())], others.max(axis=0)
+        result[3] = others[int((others @ worth).argmax())]
     return result
 
 
@@ -162,7 +181,7 @@ def fit_classes(
     ranks = points[:, parameters.index("ranks")]
     order = np.argsort(ranks, kind="stable")
     values = _single(values, ranks, order)
-    nothing = ~(np.nan_to_num(values) > 0).any(axis=2, keepdims=True)
+    nothing = np.asarray(~(np.nan_to_num(values) > 0).any(axis=2, keepdims=True))
     kernels, metrics = zip(*names, strict=True)
     rows = np.where(nothing, np.nan, values).reshape(-1, len(points))[:, :, None]
     series = Series(parameters, points, rows, len(WORKS) * kernels, len(WORKS) * metrics)
@@ -170,7 +189,17 @@ def fit_classes(
     labels, _ = zip(*_named(fitted), strict=True)
     loose = ~(fitted.press < EXACT) & np.array([metric(name).kind == "requirement" for name in series.metrics])
     laws = _exact_laws(replace(series, kernels=labels).select(loose), **settings)
-    return RankClasses(fitted, points[order], (values[1:] / values[:1])[:, :, order], laws)
+    ratios = (values[1:] / values[:1])[:, :, order]
+    several = np.where((ranks[order] > 1) & ~nothing[1:], ratios, np.nan).reshape(-1, len(points))[:, :, None]
+    blocks = len(WORKS) - 1
+    series = Series(parameters, points[order], several, blocks * kernels, (RATIO,) * len(several))
+    return RankClasses(fitted, fit_varied(series, **settings), points[order], ratios, laws)
+
+
+def _width(ends: Array) -> Array:
+    """Width of an interval over its value, of `ends` (3, ...); NaN where one is not known."""
+    value, low, high = ends
+    return np.asarray((high - low) / np.where(value > 0, value, 1.0))
 
 
 def _single(values: Array, ranks: Array, order: Index) -> Array:

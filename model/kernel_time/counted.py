@@ -296,6 +296,12 @@ class Fitted:
     levels: Array  # (4, r, k)
     contention: Array  # (r, k): what sharing the bandwidth of a domain adds
 
+    def times(self, longer: Quantity) -> Fitted:
+        """All times by the factors `longer` (r, k)."""
+        ratio = np.exp(longer.centre)
+        parts = {name: getattr(self, name) * ratio for name in ("execution", "levels", "contention")}
+        return replace(self, time=product([self.time, longer]), **parts)
+
 
 @dataclass(frozen=True)
 class Times:
@@ -313,3 +319,16 @@ class Times:
     busy: Array  # (K, k)
     """Part of the time that the interface of a memory domain is at work; NaN where that is not known."""
     fitted: Fitted | None = None
+
+    def times(self, ratio: Array, deviation: Array) -> Times:
+        """All times by `ratio` (K, k), whose logarithm has the standard `deviation` (K, k), longer."""
+        longer = Quantity.even(np.log(ratio), deviation)
+        return replace(
+            self,
+            total=product([self.total, longer]),
+            time=product([self.time, longer]),
+            execution=self.execution * ratio,
+            contention=self.contention * ratio,
+            levels=self.levels * ratio[..., None],
+            fitted=None if self.fitted is None else self.fitted.times(longer.rows(self.fitted.rows)),
+        )

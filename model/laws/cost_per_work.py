@@ -29,7 +29,7 @@ class CostPerWork(Law):
     def fit(self, view: View) -> Counted | None:
         """Rates of all kernels. A cost per unit of work that nobody counted is a function of the parameters, which is
         a law already."""
-        series, machine, caches, line = view.series, view.machine, NO_CACHES, LINE
+        series, machine, caches, line = view.of_means, view.machine, NO_CACHES, LINE
         if not view.domains and set(COUNTS).isdisjoint(series.metrics):
             return None
         if machine:

@@ -164,6 +164,15 @@ class View:
         return medians(self.series, metric, kernels)
 
     @property
+    def of_means(self) -> Series:
+        """The same with times of the mean rank, as cycles are."""
+        rows, values = self.series.rows, self.series.values.copy()
+        for kernel, ratio in self.slowest.items():
+            if (kernel, "time") in rows:
+                values[rows[kernel, "time"]] /= ratio[:, None]
+        return replace(self.series, values=values) if self.slowest else self.series
+
+    @property
     def timed(self) -> tuple[str, ...]:
         """The kernels with a time; the whole program where no part of it was timed."""
         names = tuple(kernel for kernel, name in self.series.keys if name == "time")
@@ -240,9 +249,11 @@ class Asked:
 
     @cached_property
     def counted(self) -> Times:
-        """Times by the counted equation and the cost per unit of work, which was learned."""
+        """Times by the counted equation and the cost per unit of work, which was learned, of slowest ranks where times
+        are those."""
         learned: Counted = self.fits.by(COUNTED)
-        return learned.at(self.points, self.counts, self.rows, self.work_points)
+        result = learned.at(self.points, self.counts, self.rows, self.work_points)
+        return result if self.slowest is None else result.times(*self.slowest(learned.kernels))
 
     @cached_property
     def parts(self) -> Parts:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from functools import partial
 
 import numpy as np
 
@@ -106,9 +107,18 @@ def _scores(view: View, kernels: tuple[str, ...], keep: Mask, exact: Collection[
     held_out = view.series.points[~keep]
     predicted = functions.predict(held_out)
     counts = _as_measured(predicted, functions.rows, view.series.at(~keep), exact)
-    asked = Asked(view.series.parameters, held_out, functions.rows, predicted, counts, held_out, fits)
+    slowest = partial(_ratios, view, keep) if view.slowest else None
+    asked = Asked(view.series.parameters, held_out, functions.rows, predicted, counts, held_out, fits, slowest)
     truth = medians(view.series, "time", kernels)
     return _each(Laws.of(asked), kernels, np.where(_first_beyond(view, keep, fits, kernels), np.nan, truth)[:, ~keep])
+
+
+def _ratios(view: View, keep: Mask, kernels: tuple[str, ...]) -> tuple[Array, Array]:
+    """Slowest over mean rank of `kernels` in the runs held out, as it was: it has a law of its own. With no deviation,
+    (K, k) each."""
+    even = np.ones(len(keep))
+    ratio = np.array([view.slowest.get(kernel, even)[~keep] for kernel in kernels]).reshape(len(kernels), -1)
+    return ratio, np.zeros_like(ratio)
 
 
 def _as_measured(predicted: Forecast, rows: Mapping[Key, int], series: Series, exact: Collection[Key]) -> Forecast:

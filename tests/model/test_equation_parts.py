@@ -31,11 +31,14 @@ def test_cycles_are_the_time_at_the_clock_of_the_kernel() -> None:
     rows = {("a", "time"): 0, ("b", "time"): 1, ("a", "cycles"): 2, ("b", "cycles"): 3}
     mixed, predicted = times([4.0, 2.0, 1.0], [1.0, 1.0, 1.0]), times(*[[7.0] * 3] * 4)
     of_clock: Any = SimpleNamespace(clock=Quantity.exact(np.log(clock)[None]))
-    asked: Any = SimpleNamespace(rows=rows, counted=of_clock)
+    asked: Any = SimpleNamespace(rows=rows, counted=of_clock, slowest=None)
     answer = Application._cycles(equation, predicted, mixed, {"a": 0, "b": 1}, asked)
     for name, factor in (("value", 1.0), ("lower", 0.9), ("upper", 1.2)):
         assert getattr(answer, name)[2] == pytest.approx(factor * np.array([4.0, 2.0, 1.0]) * clock / 1.3)
         assert getattr(answer, name)[[0, 1, 3]] == pytest.approx(factor * 7.0)
+    asked.slowest = lambda _: (np.array([[2.0], [4.0]]), np.zeros((2, 1)))  # over the mean rank, whose cycles they are
+    answer = Application._cycles(equation, predicted, mixed, {"a": 0, "b": 1}, asked)
+    assert answer.value[2] == pytest.approx(np.array([4.0, 2.0, 1.0]) * clock / 1.3 / 2.0)
     shared: Any = SimpleNamespace(kernels=("b",), clock=np.array([1e9]))
     equation = SimpleNamespace(shared=(shared,), counted=None)
     answer = Application._cycles(equation, predicted, mixed, {"a": 0, "b": 1}, asked)

@@ -1,0 +1,84 @@
+"""Time in communication that is no waiting for ranks that still compute.
+
+A rank that has less to compute waits longer in its next call of MPI, so that a profile by rank has the imbalance twice:
+in the kernel that is uneven and, as its opposite, in communication. The program takes
+
+    T = max over ranks of sum_k T_k + R,    k the kernels that compute,
+
+and R, what the rank that waits least spends in communication, is a function of the parameters. So a barrier that
+all but waits for one rank costs next to nothing, and what it waits for is the imbalance of the kernel that this rank is
+slow in. Where ranks wait for each other after every kernel, the maximum is of each kernel by itself, and R what is left
+of the time then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ranksight.core.arrays import Array
+from ranksight.core.leftout import MPI
+from ranksight.core.records import dataclass
+from ranksight.model.fitting.fitted import Fitted
+from ranksight.model.fitting.varied import fit_varied
+from ranksight.model.plaindata import Stored
+from ranksight.model.series.reducing import Series
+from ranksight.model.uncertainty.forecast import Forecast
+
+LATE = 1.05
+"""The longest time that a rank took, all kernels together, over the mean, from which on ranks do not end together."""
+PHASES = 0.2
+"""Part of the time that slowest ranks of all kernels take longer than one rank, up to which waiting may differ from
+it."""
+MOST_RUNS = 0.75
+"""Part of the runs in which it does not differ by more."""
+
+
+@dataclass(frozen=True)
+class Unwaited(Stored):
+    """Time in communication that is no waiting."""
+
+    fitted: Fitted  # one row
+    phased: bool  # whether ranks wait for each other after every kernel
+
+    def at(self, points: Array) -> Forecast:
+        """Seconds at `points` (k, m), one row."""
+        return self.fitted.predict(points)
+
+    def _fits(self) -> bool:
+        return len(self.fitted) == 1
+
+
+def beyond_slowest(computing: Array, communicating: Array) -> tuple[float, float]:
+    """Seconds R of a run in which ranks spent `computing` (P, K) and `communicating` (P,), and how much longer the
+    slowest ranks of all kernels take than the slowest rank of all.
+
+    Where ranks do not end together the longest of all decides: what it takes beyond the longest computation. Otherwise
+    that one waits least, but for the scatter of times.
+    """
+    each = computing.sum(axis=1)
+    total, more = each + communicating, float(computing.max(axis=0).sum() - each.max())
+    if total.max() > LATE * total.mean():
+        return float(total.max() - each.max()), more
+    return float(communicating.min()), more
+
+
+def in_phases(rests: Array, more: Array) -> bool:
+    """Whether ranks wait for each other after every kernel: even the one that waits least waits for the slowest of
+    other kernels, in all runs, of which `rests` and `more` (n,) are the results of :func:`beyond_slowest`."""
+    return bool((more > 0).any() and (np.abs(rests - more) < PHASES * more).mean() > MOST_RUNS)
+
+
+def fit_unwaited(
+    parameters: Sequence[str], seconds: Mapping[tuple[float, ...], Sequence[float]], phased: bool, **settings: Any
+) -> Unwaited:
+    """Learn R from what it was in the runs of each configuration; `phased`: :func:`in_phases`.
+
+    `**settings`: of :func:`ranksight.model.fitting.fit_series.fit_series`.
+    """
+    most = max(map(len, seconds.values()))
+    values = np.array([[*several, *[np.nan] * (most - len(several))] for several in seconds.values()])
+    series = Series(tuple(parameters), np.array(list(seconds)), values[None], (MPI,), ("time",))
+    return Unwaited(fit_varied(series, **settings), phased)
