@@ -8,7 +8,7 @@ that is generated around the expectation, in groups that share one.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 
 import numpy as np
 
@@ -19,7 +19,8 @@ from ranksight.core.records import dataclass
 from ranksight.model.fitting.fit_series import fit_series
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.process.posterior import NORMAL
-from ranksight.model.process.solve import dividing
+from ranksight.model.process.prevalence import SLOW, learned
+from ranksight.model.process.solve import dividing, divisions
 from ranksight.model.search.growth import NONE, Growth, leading
 from ranksight.model.search.terms import of_inverses
 from ranksight.model.search.terms import values as values_of
@@ -33,12 +34,16 @@ Key = tuple[str, str]
 LITTLE = 0.9
 """Adjusted R2 below which a model explains so little that a wider space is tried."""
 HALF = 0.5
-"""Share of the out-of-sample error to which a wider space has to bring it, unless the narrower one was at its end."""
+"""Share of the out-of-sample error to which a wider space has to bring it, unless the narrower one was at its end; and
+another function than expected, to violate that."""
 LARGEST_EXPONENT = 128.0
 MATTERS = 0.05
 """Share of the value, the largest at any configuration measured or asked for, below which a summand is no growth."""
 FALLS = -1 / 8
 """Power with which values fall, half the smallest step of a ruler, from which on terms that fall are searched."""
+SLOWEST = max(power for power, *_ in SLOW)
+QUARTER = 0.25
+"""Step of the powers of a logarithm, as of the rulers around expectations."""
 CERTAIN = 0.975
 """Probability that a summand has the sign that was fitted, below which it is no growth."""
 
@@ -66,6 +71,17 @@ class Model:
     values: Array  # (n, r): NaN where missing
     how: str  # how repetitions become one value
     ahead: Array  # (k, m): configurations that are asked for
+    prior: Mapping[Growth, float] = field(default_factory=dict)  # how often times grow like that, where it is known
+
+    def expecting(self, growth: Growth) -> tuple[Explanation, ...]:
+        """The explanations, the likeliest first, for one who takes a growth to be as likely as all others together
+        before anything was measured: who wrote a function knows more of it than how often functions grow like that."""
+        often = self.prior.get(growth, 0.0)
+        if not 0 < often < 1:
+            return self.explanations
+        more = [each.weight * ((1 - often) / often if each.growth == growth else 1.0) for each in self.explanations]
+        weighed = zip(self.explanations, (np.array(more) / sum(more)).tolist(), strict=True)
+        return tuple(sorted((replace(each, weight=weight) for each, weight in weighed), key=lambda each: -each.weight))
 
     @property
     def formula(self) -> str:
@@ -292,7 +308,8 @@ def _predicted(series: Series, keys: Sequence[Key], how: str, ahead: Array) -> d
     models = {}
     for process in fitted.processes:
         share = process.shares(np.concatenate([series.points, ahead]))
-        terms = of_inverses(process.terms, dividing(process.points))
+        terms = _with_logarithms(of_inverses(process.terms, dividing(process.points)), series.points, ahead)
+        prior = _prior(process.points, series.points, ahead, series.parameters)
         certain = process.certainties() >= float(special.stdtrit(NORMAL, CERTAIN))
         for place, row in enumerate(process.rows.tolist()):
             values = series.values[chosen[row]]
@@ -300,8 +317,33 @@ def _predicted(series: Series, keys: Sequence[Key], how: str, ahead: Array) -> d
             matters = share[place][..., asked].max(axis=2) >= MATTERS
             parts = np.stack([process.members[place] >= 0, matters, matters & certain[place]], axis=1)
             growths = _weighed(process.weight[place], process.members[place], parts, terms, series.parameters)
-            models[keys[row]] = Model(fitted, row, growths, (), False, series.points, values, how, ahead)
+            models[keys[row]] = Model(fitted, row, growths, (), False, series.points, values, how, ahead, prior)
     return models
+
+
+def _prior(runs: Array, points: Array, ahead: Array, parameters: tuple[str, ...]) -> Mapping[Growth, float]:
+    """How often times grow with one parameter in each way, before any is measured at `runs` (n, 1)."""
+    if runs.shape[1] > 1:
+        return {}
+    table, members, _ = learned().over(divisions(runs, runs)[:, 0], None)
+    terms = _with_logarithms(of_inverses(table.terms, dividing(runs)), points, ahead)
+    prior: dict[Growth, float] = {}
+    for mean, weight in zip(members, np.exp(table.means[table.occurring]).tolist(), strict=True):
+        growth = _growth(terms[mean[mean >= 0]], parameters)
+        prior[growth] = prior.get(growth, 0.0) + weight
+    total = sum(prior.values())
+    return {growth: weight / total for growth, weight in prior.items()}
+
+
+def _with_logarithms(terms: Array, points: Array, ahead: Array) -> Array:
+    """Terms (t, m, 3) with powers of a logarithm for powers that are slower than all growth that anybody expects, which
+    stand for these: those of the same slope in the middle of where the function was measured and is asked for."""
+    low, high = points.min(axis=0), np.concatenate([points, ahead]).max(axis=0)
+    middle = np.log(np.maximum(low * high, 1.0)) / 2
+    slow = (terms[..., 0] > 0) & (terms[..., 0] <= SLOWEST) & (terms[..., 1:] == 0).all(axis=-1)
+    logarithm = np.maximum(np.round(terms[..., 0] * middle / QUARTER), 1.0) * QUARTER
+    powers = np.stack([np.zeros(slow.shape), logarithm, np.zeros(slow.shape)], axis=-1)
+    return np.where(slow[..., None], powers, terms)
 
 
 def _weighed(

@@ -158,6 +158,22 @@ def test_what_begins_late_and_then_grows_is_no_constant(tmp_path: Path, capsys: 
     assert "O(1)" not in queue["model"]
 
 
+def test_logarithms_that_scatter_violate_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Small powers, and growth that levels off, look like a logarithm over few ranks, and are more usual."""
+    rng = np.random.default_rng(11)
+    shapes: dict[str, Shape] = {
+        f"tree{at}": lambda p, a=a, b=b: a + b * np.log2(p) for at, (a, b) in enumerate(rng.uniform(0.2, 5, (12, 2)))
+    }
+    study = write(tmp_path, '[expect.time]\n"tree*" = "O(log p)"\n')
+    for scatter, least in ((0.02, 11), (0.1, 6)):
+        folder = store(tmp_path / f"e{scatter}", shapes, tuple(2.0**i for i in range(1, 7)), scatter)
+        code, out, _ = run(capsys, study, folder, "--format", "csv")
+        found = [row["status"] for row in csv.DictReader(io.StringIO(out))]
+        assert code != 3
+        assert "violated" not in found
+        assert sum(status == "ok" for status in found) >= least
+
+
 @pytest.mark.parametrize("power", [-2 / 3, -3 / 4, -1.25])
 def test_surfaces_and_other_powers_within_the_limit_violate_nothing(tmp_path: Path, power: float) -> None:
     experiment = Experiment.create(tmp_path / "e", "halos", ["ranks"])
