@@ -103,8 +103,9 @@ def judge(function: str, metric: str, expectation: Expectation, model: Model, st
 
 def as_well(finding: Finding, model: Model, expected: float) -> Finding:
     """The finding without its verdict where it violates an expectation that, as a function fitted to the measurements,
-    misses values that are left out by `expected`, of which the model is off by more than :data:`HALF`."""
-    if not finding.violated or model.out_of_sample < HALF * expected:
+    misses values that are left out by `expected`, of which the model is off by more than :data:`HALF`. Of what is
+    nothing at some values both errors are not relative to the same."""
+    if not finding.violated or model.out_of_sample < HALF * expected or (model.values <= 0).any():
         return finding
     reason = "what is expected predicts values that are left out about as well; a larger configuration would decide"
     return replace(finding, status="insufficient", reason=reason)
