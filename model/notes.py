@@ -270,12 +270,13 @@ def one_node(model: Learned, points: Array) -> str:
     """That nobody says how many ranks fill a node, where messages of more ranks than measured are predicted and all
     runs may have been on one."""
     equation = model.equation
-    known = equation.counted.where.domains or equation.network.node or NODES in model.parameters
+    known = equation.counted.where.domains or "inter" in equation.network.table or NODES in model.parameters
     if known or "ranks" not in model.parameters:
         return ""
     most, asked = (cores(each, model.parameters).max(initial=1) for each in (model.training, points))
     timed = [kernel for kernel, name in model.functions.rows if name == "time"]
-    sent = equation.communication.priced(equation.network) or any(map(equation.sends, timed))
+    messages = equation.communication
+    sent = (messages and messages.priced(equation.network)) or any(map(equation.sends, timed))
     if asked <= most or most > WHOLE_NODES or not sent:
         return ""
     return (
