@@ -71,5 +71,16 @@ def handles_files(kernel: str) -> bool:
     return any(_is_call(region) and _FILES.match(region) for region in call_path(kernel))
 
 
+@lru_cache(maxsize=65536)
+def operation_of(kernel: str) -> str:
+    """The function of MPI that a kernel is, or was called by; empty where its name does not say which.
+
+    >>> [operation_of(name) for name in ("exchange->MPI_Waitall", "mpi_bcast_", "(MPI library)")]
+    ['MPI_Waitall', 'mpi_bcast', '']
+    """
+    calls = (_CALL.fullmatch(region) for region in call_path(kernel))
+    return next((call[0].partition("(")[0].rstrip("_ ") for call in calls if call is not None), "")
+
+
 def _is_call(region: str) -> bool:
     return _CALL.fullmatch(region) is not None or region.endswith(LABEL) or re.fullmatch(_INTERNAL, region) is not None

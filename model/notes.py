@@ -60,6 +60,7 @@ def notes(model: Learned, points: Array, with_energy: bool = True) -> tuple[str,
         _changing(model, points),
         _teams(model, points),
         one_domain(model, points),
+        one_node(model, points),
         idle_domains(model, points),
         partners(model, points),
         model.functions.slabs.remark(points) if model.functions.slabs.kernels else "",
@@ -263,6 +264,25 @@ def one_domain(model: Learned, points: Array) -> str:
     return (
         f"how many cores share memory is not known: {asked:g} are assumed to share it as the {most:g} of the runs did; "
         f"{remedy}"
+    )
+
+
+def one_node(model: Learned, points: Array) -> str:
+    """That nobody says how many ranks fill a node, where messages of more ranks than measured are predicted and all
+    runs may have been on one."""
+    equation = model.equation
+    known = equation.counted.where.domains or "inter" in equation.network.table or NODES in model.parameters
+    if known or "ranks" not in model.parameters:
+        return ""
+    most, asked = (cores(each, model.parameters).max(initial=1) for each in (model.training, points))
+    timed = [kernel for kernel, name in model.functions.rows if name == "time"]
+    messages = equation.communication
+    sent = (messages and messages.priced(equation.network)) or any(map(equation.sends, timed))
+    if asked <= most or most > WHOLE_NODES or not sent:
+        return ""
+    return (
+        f"how many ranks fill a node is not known: if the {most:g} of the runs fit on one, what messages between nodes "
+        "cost was not seen, and no interval allows for it; fit with --platform NAME or --ranks-per-node N"
     )
 
 

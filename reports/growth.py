@@ -51,7 +51,7 @@ def scaling(found: Diagnosis, most: int) -> list[Block]:
             where = f"{names[row['kernel']]} {verdict} from {ranks_words(row['at'])} on"
             if verdict == "grows":
                 proof = "" if row["named"] else ", by its times alone"
-                text.append(Text(f"{where}: {times_as_long(row)} at {last}{proof}", 2))
+                text.append(Text(f"{where}: {times_as_long(row)}{proof}", 2))
             else:
                 text.append(Text(f"{where}: {saturated(row['last'], row['efficiency'], last, parts)}", 2))
     if text_of := efficiency(found):

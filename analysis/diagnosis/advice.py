@@ -12,7 +12,7 @@ from ranksight.analysis.diagnosis.causes import VERDICTS, Causes
 from ranksight.analysis.diagnosis.evidence import Evidence
 from ranksight.analysis.diagnosis.verdicts import CHANGED, CHANGES, savings
 from ranksight.core.experiment import WHOLE
-from ranksight.core.units import counted, format_factor, format_si
+from ranksight.core.units import counted, format_factor, format_si, in_full
 from ranksight.model.application.rankclasses import CLASSES
 
 COLUMNS = ["kind", "kernel", "saves", "text"]
@@ -51,7 +51,7 @@ def table(
     configuration; NaN where unknown), ``text``.
     """
     total, ranks = float(evidence.total[-1]), int(evidence.ranks[-1])
-    rows = growing(scaling, ranks)
+    rows = growing(scaling)
     rows += undivided(evidence, scaling[~scaling["kernel"].isin(balance.loc[balance["named"], "kernel"])])
     rows += uneven(balance, ranks, evidence.slowest[-1] if evidence.slowest else "")
     rows += uneven_teams(teams)
@@ -69,21 +69,22 @@ def table(
     return advice.sort_values("saves", ascending=False, kind="stable", ignore_index=True)
 
 
-def growing(scaling: pd.DataFrame, ranks: int) -> list[Row]:
+def growing(scaling: pd.DataFrame) -> list[Row]:
     """One row a kernel that is named for its growth with the ranks, of which it may keep what is allowed."""
     rows = []
     for row in scaling[scaling["named"]].to_dict("records"):
         gain = row["share"] * (1 - min(row["allowed"] / row["growth"], 1.0))
         if gain < NOTHING:
             continue
-        text = f"grows with the ranks from {row['at']:.0f} on: {times_as_long(row)} at {ranks}"
+        text = f"grows with the ranks from {row['at']:.0f} on: {times_as_long(row)}"
         rows.append(("growth", str(row["kernel"]), gain, text))
     return rows
 
 
 def times_as_long(row: Mapping[Any, Any]) -> str:
-    """How many times as long a kernel takes, of a row of :func:`ranksight.analysis.diagnosis.scaling.table`."""
-    return f"{'at least ' if row['bound'] else ''}{format_factor(row['growth'])} times as long"
+    """How many times as long a kernel takes at how many ranks, of a row of
+    :func:`ranksight.analysis.diagnosis.scaling.table`."""
+    return f"{'at least ' if row['bound'] else ''}{format_factor(row['growth'])} times as long at {in_full(row['to'])}"
 
 
 def uneven(balance: pd.DataFrame, ranks: int, slowest: str = "") -> list[Row]:

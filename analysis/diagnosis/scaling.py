@@ -50,7 +50,8 @@ def table(line: Evidence, kind: Kind, node: int = 1, since: Array | None = None)
     where, NaN where it scales); ``first``, ``last`` (s at the fewest ranks that have it and at the most);
     ``growth`` (time at the most ranks over that at ``at`` where it grows, over its least elsewhere); ``allowed``
     (the growth from ``at`` on that is no trouble, 1 where it does not grow); ``bound`` (whether the data do not
-    suffice for the time or where it begins to grow, and ``growth`` is the least that it may be); ``efficiency`` (of
+    suffice for the time or where it begins to grow, and ``growth`` is the least that it may be); ``to`` (the ranks of
+    ``growth``: the most, or with ``bound`` the most at which the time has ends that say something); ``efficiency`` (of
     the ideal at the most ranks: work kept in weak, divided in strong scaling); ``share`` (of the program's time at
     the most ranks); ``named`` (whether it grows, matters, and its instructions, where counted, grow with it, so
     that scatter of times alone names nothing); ``by`` (``time``, or ``instructions`` where the data suffice for
@@ -82,7 +83,7 @@ def table(line: Evidence, kind: Kind, node: int = 1, since: Array | None = None)
     named = grows & (share >= HEAVY) & _proven(line, rising)
     verdict = np.where(grows, "grows", np.where(stuck, "saturates", "scales"))
     predicted = line.ok[:, -1] | (line.computing[:, -1] <= 0) | (by == COUNTED)
-    sure, factor, least_at = _beyond_doubt(line, verdict, strong)
+    sure, factor, least_at, known_to = _beyond_doubt(line, verdict, strong)
     supported = predicted & (~grows | _supported(line, times, rising, by))
     decided = supported | sure
     decided &= np.isfinite(logs[:, -1]) & (np.isfinite(times).sum(axis=1) >= min(2, k))
@@ -105,6 +106,7 @@ def table(line: Evidence, kind: Kind, node: int = 1, since: Array | None = None)
             "growth": np.where(bound, factor, growth),
             "allowed": np.where(grows, np.exp(expected), 1.0),
             "bound": bound,
+            "to": ranks[np.where(bound, known_to, k - 1)],
             "efficiency": efficiency,
             "share": share,
             "named": named & decided,
@@ -140,23 +142,26 @@ def with_classes(near: pd.DataFrame, far: pd.DataFrame, ranks: float) -> pd.Data
     return near.assign(**{name: near[name].mask(new, value) for name, value in changes.items()})
 
 
-def _beyond_doubt(line: Evidence, verdict: NDArray[np.str_], strong: bool) -> tuple[Mask, Array, Index]:
+def _beyond_doubt(line: Evidence, verdict: NDArray[np.str_], strong: bool) -> tuple[Mask, Array, Index, Index]:
     """Whether a verdict holds at every time within the intervals, (K,), where the time itself is not predicted; how
-    many times as long as at its least a kernel takes at least at the most ranks, (K,), and where that least is, (K,).
+    many times as long as at its least a kernel takes at least, (K,), where that least is, (K,), and where the kernel
+    takes so long, (K,): at the most ranks at which its ends can be compared.
 
-    A kernel grows if the least that it may take at the most ranks exceeds the most that it took at its least, by more
-    than the logarithm of the ranks; it scales if the most that it may take is what scaling leaves of it.
+    A kernel grows if the least that it may take there exceeds the most that it took at its least, by more than the
+    logarithm of the ranks; it scales if the most that it may take at the most ranks is what scaling leaves of it.
     """
     low, high = line.whole_ends
     # Where a kernel takes no time nothing grows from.
     at = np.argmin(np.where(line.bounded & (high > 0), high, np.inf), axis=1)
     least = _at(high, at)
     rounds = steps(line.ranks)
-    grows = low[:, -1] > NOTICED * rounds[-1] / rounds[at] * least
+    # What is open farther on is no doubt of what was seen.
+    to = len(line.ranks) - 1 - np.argmax(line.bounded[:, ::-1], axis=1)
+    grows = _at(low, to) > NOTICED * rounds[to] / rounds[at] * least
     allowed = (line.ranks[-1] / line.ranks[0]) ** HALF if strong else rounds[-1] / rounds[0]
-    scales = high[:, -1] < allowed * low[:, 0]
-    sure = np.where(verdict == "grows", grows, (verdict == "scales") & scales)
-    return np.asarray(line.bounded[:, -1] & sure.astype(bool)), ratio(low[:, -1], least), at
+    scales = line.bounded[:, -1] & (high[:, -1] < allowed * low[:, 0])
+    sure = np.where(verdict == "grows", line.bounded.any(axis=1) & grows, (verdict == "scales") & scales)
+    return sure.astype(bool), ratio(_at(low, to), least), at, to
 
 
 def _supported(line: Evidence, times: Array, start: Index, by: NDArray[np.object_]) -> Mask:

@@ -80,7 +80,7 @@ def status_quo(
 
 
 def _expected(key: Key, model: Model, place: str) -> Expectation:
-    growth = Growth() if model.empty else model.growth()
+    growth = Growth() if model.empty else model.growth
     usual = limit_of(growth)
     step = Order(power=STEP)
     limit = Growth.of((name, max(usual[name], step)) for name in model.fitted.parameters)

@@ -15,7 +15,7 @@ import numpy as np
 from ranksight.analysis.expectations.baseline import status_quo, status_quo_rulers
 from ranksight.analysis.expectations.deviation import costs, doubled, fit_expected, forecasts, usual_targets
 from ranksight.analysis.expectations.document import Expectation, Study, nearest
-from ranksight.analysis.expectations.judging import BUSIEST, Finding, judge
+from ranksight.analysis.expectations.judging import BUSIEST, Finding, as_well, judge
 from ranksight.analysis.expectations.measured import check_functions, measured, resolve, uneven_metrics
 from ranksight.analysis.expectations.models import Key, Model, fit_models
 from ranksight.analysis.expectations.rules import RuleFinding, check_rule
@@ -194,7 +194,9 @@ def _priced(
         key = (each.function, each.metric)
         if each.match is not None:
             model = models[key]
-            twice = doubled(model, expected[key], each.match.divergence) if each.status == "ok" else None
+            divergence = each.match.divergence
+            each = as_well(each, model, float(expected[key].press[0]))
+            twice = doubled(model, expected[key], divergence) if each.status == "ok" else None
             prices = costs(model, expected[key], targets, answers[id(model.fitted)])
             each = replace(each, costs=prices, doubled=twice)
         priced.append(each)

@@ -3,7 +3,7 @@
 Models are combined before they are stripped to their leading terms (Shudler et al. 2015, section 2.4): a rule is
 violated in the limit where some summand of its smaller side outgrows all of its larger side. Violations
 in the measurements are reported separately from those that the models predict at larger scales. Each function has
-several models with posterior weights, and so has the answer; an answer with less than four fifths is not given.
+several models with posterior weights, and so has the answer; an answer with less than nine tenths is not given.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def check_rule(rule: Rule, models: Mapping[Key, Model], targets: Array, study: S
     weak = [f"{name}: {reason}" for name, model in used.items() if (reason := weakness(model, study))]
     if any(model.empty for model in used.values()):
         return RuleFinding(rule, (), (), "insufficient", measured, at, reason=weak[0])
-    small, large = (tuple(used[name].growth() for name, _ in side) for side in sides)
+    small, large = (tuple(used[name].growth for name, _ in side) for side in sides)
     chance = _chance(sides, used)
     limit: State = "holds" if chance >= AGREEMENT else "violated" if chance <= 1 - AGREEMENT else "insufficient"
     reason = f"it holds for {chance:.0%} of the functions that explain the measurements, by their weight"
@@ -112,9 +112,8 @@ def _chance(sides: tuple[Sum, Sum], used: Mapping[str, Model]) -> float:
     options: list[list[tuple[float, Growth]]] = []
     for model in used.values():
         total: dict[Growth, float] = {}
-        for weight, hypothesis in model.alternatives():
-            growth = model.growth(hypothesis)
-            total[growth] = total.get(growth, 0.0) + weight
+        for each in model.explanations:
+            total[each.growth] = total.get(each.growth, 0.0) + each.weight
         options.append(sorted(((w, g) for g, w in total.items()), key=lambda each: -each[0]))
     # Combinations stay few: of many functions only the likeliest models count.
     count = max(1, int(COMBINATIONS ** (1 / len(options))))

@@ -15,9 +15,13 @@ from ranksight.core import limits
 from ranksight.core.errors import InputError, readable
 from ranksight.core.experiment import MESSAGE_COLUMNS, WHOLE
 from ranksight.core.files import regular_file
+from ranksight.core.mpi import is_call
+from ranksight.core.names import CALLS
 from ranksight.core.reading import Reading
 
 Key = tuple[str, int, str, int, int]
+OUTSIDE = "(outside of MPI)"
+"""Kernel of all that a rank does between its calls of MPI, in profiles that time these alone."""
 
 
 def size_class(size: float) -> int:
@@ -92,10 +96,19 @@ class Tally:
 
 
 def reading(
-    tally: Tally, ranks: Mapping[int, Mapping[str, float]], path: Path, notes: Iterable[str], **more: Any
+    tally: Tally,
+    ranks: Mapping[int, Mapping[str, float]],
+    path: Path,
+    notes: Iterable[str],
+    profiled: bool = False,
+    **more: Any,
 ) -> Reading:
-    """The reading of one run: its messages, and what is known of the whole program on each rank, by metric."""
-    counters = pd.DataFrame([{"kernel": WHOLE, "rank": rank, **known} for rank, known in sorted(ranks.items())])
+    """The reading of one run: its messages, and what is known of the whole program on each rank, by metric; of what is
+    `profiled` also the time of each call as a kernel's, and of what is outside of MPI."""
+    rows = [{"kernel": WHOLE, "rank": rank, **known} for rank, known in sorted(ranks.items())]
+    if profiled:
+        rows += _times(tally, ranks)
+    counters = pd.DataFrame(rows)
     metrics = counters.columns[2:]
     wall_time = float(counters["wall_time"].max()) if "wall_time" in metrics else None
     return Reading(
@@ -108,6 +121,20 @@ def reading(
         source=(str(path),),
         **more,
     )
+
+
+def _times(tally: Tally, ranks: Mapping[int, Mapping[str, float]]) -> Iterator[dict[str, Any]]:
+    """The time of each operation that a kernel calls, by rank, and of what is not MPI's where it is known."""
+    seconds: dict[tuple[str, int], float] = {}
+    for (kernel, rank, operation, *_), (_, _, spent) in tally.rows.items():
+        name = kernel if is_call(kernel) else f"{kernel}{CALLS}MPI_{plain(operation)}"
+        if spent == spent:
+            seconds[name, rank] = seconds.get((name, rank), 0.0) + spent
+    for rank, known in ranks.items():
+        if {"wall_time", "mpi_time"} <= set(known):
+            seconds[OUTSIDE, rank] = max(known["wall_time"] - known["mpi_time"], 0.0)
+    for (name, rank), spent in seconds.items():
+        yield {"kernel": name, "rank": rank, "time": spent}
 
 
 def lines(path: Path) -> Iterator[tuple[int, str]]:

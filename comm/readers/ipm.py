@@ -117,7 +117,8 @@ class Ipm:
             if full == (rank in profile.detailed):
                 _row(tally, full, rank, region, where, attributes, text, ranks)
         notes = ("collectives are taken on all ranks: IPM does not name communicators",)
-        yield _messages.reading(tally, profile.ranks, path, notes, command=tuple(profile.command.split()))
+        command = tuple(profile.command.split())
+        yield _messages.reading(tally, profile.ranks, path, notes, profiled=True, command=command)
 
 
 READERS.register("ipm")(Ipm())

@@ -85,7 +85,8 @@ class MpiP:
             "collectives are taken on all ranks: mpiP does not name communicators",
             *unnamed,
         )
-        yield _messages.reading(tally, report.tasks, path, notes, command=tuple(report.command.split()))
+        command = tuple(report.command.split())
+        yield _messages.reading(tally, report.tasks, path, notes, profiled=True, command=command)
 
 
 READERS.register("mpip")(MpiP())

@@ -174,10 +174,9 @@ class Application(Stored):
         index = np.array(list(timed.values()), dtype=np.intp)
         near = functions.fitted.inside(points)[index]
         mixed, names, weights = laws.mixed(predicted, timed, self.weights, self.inside, near)
-        if not self.communication:
-            of_messages, of_all = (
-                np.array([law(each) for each in timed]) for law in (self.sends, PROGRAM.__contains__)
-            )
+        if not (self.communication and "inter" in self.network.table):
+            of_messages = np.array([self.sends(each) for each in timed])
+            of_all = np.array([not self.communication and each in PROGRAM for each in timed])
             mixed = self.first_step(mixed, of_messages, of_all, points)
         mixed = self.node.longer(mixed, points, functions.fitted.parameters)
         mixed = self.machine.near(mixed, tuple(timed), points)

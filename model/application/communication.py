@@ -299,13 +299,15 @@ class Communication(Part):
         return (self.remark,)
 
     def judge(self, messages: Forecast, total: Array, status: Index, reason: NDArray[np.object_]) -> None:
-        """Set `status` and `reason` (k,) of sums to those of messages not predicted that exceed 5 % of `total`.
+        """Set `status` and `reason` (k,) of sums to those of messages not predicted that exceed 5 % of `total`; what an
+        interval is too wide of, the interval of the sum holds.
 
         `messages`: from :meth:`times`. `total` (k,).
         """
-        missing = np.where(messages.status != forecast.OK, messages.value, 0.0)
+        unknown = ~np.isin(messages.status, (forecast.OK, forecast.WIDE))
+        missing = np.where(unknown, messages.value, 0.0)
         for k in np.flatnonzero((missing.sum(axis=0) > 0.05 * total) & (status == forecast.OK)):
-            worst = int(np.argmax(np.where(messages.status[:, k] != forecast.OK, messages.value[:, k], -1.0)))
+            worst = int(np.argmax(np.where(unknown[:, k], messages.value[:, k], -1.0)))
             status[k] = messages.status[worst, k]
             reason[k] = f"{self.names[worst]}: {messages.reason[worst, k]}"
 

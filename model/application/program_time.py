@@ -14,10 +14,11 @@ import numpy as np
 
 from ranksight.core.arrays import Array, Index, ratio
 from ranksight.core.experiment import WHOLE
-from ranksight.core.mpi import communicates
+from ranksight.core.mpi import communicates, operation_of
 from ranksight.model.application import whole
 from ranksight.model.application.breakdown import PARTS, Breakdown, Refined
 from ranksight.model.application.bulk_synchronous import Application
+from ranksight.model.application.comm_blocking import kind_of
 from ranksight.model.application.communication import Communication
 from ranksight.model.application.exchanged import NOT_EXCHANGED, Exchanged
 from ranksight.model.application.hidden import unhidden
@@ -131,13 +132,20 @@ def _summands(
     if equation.nested or not sent.priced(equation.network):
         return timed, NOT_EXCHANGED
     exchanged = sent.exchanged(points, equation.network)
-    calls = [kernel for kernel in timed if communicates(kernel)]
+    calls = [kernel for kernel in timed if communicates(kernel) and _is_sent(kernel, sent)]
     if 0 < len(calls) < len(timed):  # a profile timed the same messages
         if exchanged.assumed:
             return timed, NOT_EXCHANGED
         timed = {kernel: row for kernel, row in timed.items() if kernel not in calls}
     computing = np.nan_to_num(predicted.value[_rows(timed)]).sum(axis=0)
     return timed, _with_waiting(equation, sent, exchanged, points, computing)
+
+
+def _is_sent(kernel: str, sent: Communication) -> bool:
+    """Whether the time of a kernel that is MPI's is that of messages which have a time of their own. Waits for messages
+    whose sends a profile has no bytes of are not, nor are other functions than those that send."""
+    operation = operation_of(kernel)
+    return not operation or kind_of(operation) in sent.kinds
 
 
 def _with_waiting(

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ranksight.core.arrays import Array, Index
+from ranksight.core.arrays import Array, Index, ratio
 from ranksight.core.records import dataclass
 from ranksight.model.plaindata import Stored
 from ranksight.model.priors import BEND, UNSEEN
@@ -149,6 +149,20 @@ class Process(Stored):
         cover -= np.einsum("fnm,fnk->fmk", law.ahead[..., some], law.turned)
         shape = self.weight.shape
         return law.centre.reshape(*shape, -1), cover.reshape(*shape, len(some), -1)
+
+    def shares(self, points: Array) -> Array:
+        """Part (p, c, q, k) of each term in the mean of every hypothesis at `points` (k, d); zero of what pads."""
+        _, _, unit, used = self._rows()
+        parts = self.coefficients.reshape(used.shape)[..., None] * self._targets(points, used, unit)
+        return ratio(parts, parts.sum(axis=1, keepdims=True), 0.0).reshape(*self.members.shape, -1)
+
+    def certainties(self) -> Array:
+        """Standard deviations (p, c, q) that the coefficient of each term lies above zero; zero of what pads."""
+        flat, share, _, _ = self._rows()
+        scales, coefficients = (each.reshape(len(share), -1) for each in (self.scales, self.coefficients))
+        solved = refined(flat, share, scales, coefficients, rounds=1)
+        error = np.sqrt(np.einsum("fqq->fq", solved.spread)).reshape(self.members.shape)
+        return np.where(self.members >= 0, self.coefficients / error, 0.0)
 
     def held_out(self) -> Array:
         """Root mean square (p,) of the errors of ln y where one value at a time is left out, by the heaviest

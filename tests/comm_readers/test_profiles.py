@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import tarfile
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from ranksight.cli.main import main
 from ranksight.comm.readers import _score_p
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import MESSAGE_COLUMNS, WHOLE
@@ -58,7 +60,83 @@ def test_mpip_gives_calls_bytes_and_time_by_site_and_rank() -> None:
     waiting = row(reading, operation="Waitall")
     assert (waiting["kernel"], waiting["rank"], waiting["bytes"]) == ("MPI_Waitall", 1, 0)
     assert reading.counters is not None
-    assert reading.counters["mpi_time"].tolist() == [0.5, 0.5]
+    assert reading.counters["mpi_time"].dropna().tolist() == [0.5, 0.5]
+
+
+def times(reading: Reading) -> dict[tuple[str, int], float]:
+    assert reading.counters is not None
+    timed = reading.counters[reading.counters["time"].notna()]
+    return {(str(row.kernel), int(row.rank)): float(row.time) for row in timed.itertuples()}
+
+
+def test_call_sites_are_kernels_and_so_is_what_is_outside_of_mpi() -> None:
+    assert times(read("mpip", DATA / "ring.mpiP")) == {
+        ("norm->MPI_Allreduce", 0): pytest.approx(0.2),
+        ("norm->MPI_Allreduce", 1): pytest.approx(0.2),
+        ("exchange->MPI_Isend", 0): pytest.approx(1e-3),
+        ("exchange->MPI_Isend", 1): pytest.approx(1e-3),
+        ("MPI_Waitall", 1): pytest.approx(0.29),
+        ("(outside of MPI)", 0): 1.5,
+        ("(outside of MPI)", 1): 1.25,
+    }
+    assert times(read("ipm", DATA / "job.ipm.xml")) == {
+        ("solve->MPI_Isend", 0): pytest.approx(1.2e-3),
+        ("ipm_global->MPI_Allreduce", 0): pytest.approx(0.2),
+        ("ipm_global->MPI_Allreduce", 1): pytest.approx(0.3),
+        ("(outside of MPI)", 0): 1.5,
+        ("(outside of MPI)", 1): pytest.approx(1.5),
+    }
+
+
+def stencil(ranks: int) -> str:
+    """A report of a program that waits for messages whose sends lie below the threshold of the report."""
+    own, waits, sums = 48 / ranks + 1, 6 / ranks**0.5, 0.1 * np.log2(ranks)
+    sites = (("Waitall", 1, 200, waits), ("Allreduce", 2, 50, sums))
+    return "\n".join(
+        [
+            "@ mpiP",
+            "@ Command : ./stencil",
+            "@ Version : 3.5.0",
+            "@--- MPI Time (seconds) -----",
+            *(f"{rank} {own + waits + sums:.9g} {waits + sums:.9g} 1" for rank in range(ranks)),
+            "@--- Callsites: 2 -----",
+            "1 0 halo.c 5 swap Waitall",
+            "2 0 norm.c 9 norm Allreduce",
+            "@--- Callsite Time statistics (all, milliseconds): 2 -----",
+            *(
+                f"{name} {site} {rank} {count} 1 {1e3 * seconds / count:.9g} 1 1 1"
+                for name, site, count, seconds in sites
+                for rank in range(ranks)
+            ),
+            "@--- Callsite Message Sent statistics (all, sent bytes) -----",
+            *(f"Allreduce 2 {rank} 50 8 8 8 400" for rank in range(ranks)),
+            "@--- End of Report -----",
+            "",
+        ]
+    )
+
+
+def test_the_program_takes_what_its_calls_and_the_rest_take_together(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for ranks in (2, 4, 8, 16):
+        (tmp_path / f"stencil.{ranks}.1.1.mpiP").write_text(stencil(ranks), encoding="utf-8")
+    folder, model = str(tmp_path / "e"), str(tmp_path / "m.json")
+    assert main(["import", "mpip", *map(str, sorted(tmp_path.glob("*.mpiP"))), "-o", folder, "--quiet"]) == 0
+    assert main(["fit", folder, "-o", model, "--quiet"]) == 0
+    capsys.readouterr()
+    assert main(["predict", model, "--ranks", "32", "--metric", "time,wall_time", "--format", "json"]) == 0
+    rows = json.loads(capsys.readouterr().out)["predictions"]
+    value = {(row["kernel"], row["metric"]): row["value"] for row in rows}
+    assert value["(outside of MPI)", "time"] == pytest.approx(2.5, rel=0.03)
+    assert value["swap->MPI_Waitall", "time"] == pytest.approx(6 / 32**0.5, rel=0.03)
+    assert value["norm->MPI_Allreduce", "time"] == pytest.approx(0.5, rel=0.03)
+    for metric in ("time", "wall_time"):
+        assert value[None, metric] == pytest.approx(2.5 + 6 / 32**0.5 + 0.5, rel=0.05)
+    assert main(["diagnose", model, "--ranks", "32"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "No time was measured" not in said
+    assert "swap->MPI_Waitall" in said
 
 
 def test_call_sites_of_mpip_without_symbols_are_the_same_in_every_run(tmp_path: Path) -> None:
