@@ -305,12 +305,12 @@ def changepoints(x: Array, data: Data, prevalence: Prevalence, messages: Mask, d
 def _evidence(x: Array, data: Data, prevalence: Prevalence, domains: Domains | None) -> Callable[[slice], Array]:
     """The logarithm of the evidence (s,) of some of the values, summed over means and covariances."""
     along = divisions(x[:, None], x[:, None])[:, 0]
-    prevalence, members, at = prevalence.over(along, domains)
 
     def total(side: slice) -> Array:
+        table, members, at = prevalence.over(along, domains, along[side])
         logs, noise, most = (each[:, side] for each in (data.logs, data.noise, data.most))
         part = Data(data.u[side] - data.u[side][:1], logs, noise, logs, most)
-        joint = evidence(smoothed(part, SMOOTHING), at[:, side], members, prevalence.scales) + prevalence.joint
+        joint = evidence(smoothed(part, SMOOTHING), at[:, side], members, table.scales) + table.joint
         return np.asarray(special.logsumexp(joint.reshape(len(joint), -1), axis=1))
 
     return total

@@ -67,12 +67,11 @@ def fit_process(
     similar to count as many.
     """
     prevalence, data, x = prevalence or learned(), data_of(points, location), divisions(points, points)
-    batches = np.array_split(np.arange(len(rows)), max(1, -(-len(rows) // BATCH)))
     if points.shape[1] == 1:
-        table, members, at = prevalence.over(x[:, 0], domains)
-        pieces = [part for batch in batches for part in _over_one(data, batch, at, members, table)]
+        pieces = [part for some in _alike(data) for part in _over_one(x[:, 0], data, some, prevalence, domains)]
+        terms = prevalence.over(x[:, 0], domains)[0].terms
     else:
-        pieces = [part for batch in batches for part in _over_several(x, data, batch, prevalence)]
+        pieces = [part for some in _batches(np.arange(len(rows))) for part in _over_several(x, data, some, prevalence)]
     order = np.argsort(np.concatenate([batch for batch, _, _ in pieces]))
     data, parts = Data.joined([part for _, part, _ in pieces]).part(order), [result for _, _, result in pieces]
     width = max(part[4].shape[1] for part in parts)
@@ -80,7 +79,7 @@ def fit_process(
         np.concatenate([_padded(array, width) for array in part])[order] for part in zip(*parts, strict=True)
     )
     occurring, used = _occurring(used)
-    terms = table.terms[occurring] if points.shape[1] == 1 else numbered(occurring, x)
+    terms = terms[occurring] if points.shape[1] == 1 else numbered(occurring, x)
     scatter = np.where(np.isnan(location.variance), 0.0, location.variance)
     noise = np.where(np.isinf(data.noise), np.nan, data.noise)
     measured = (data.logs, noise, data.centre, scatter)
@@ -94,25 +93,39 @@ def evidence_of(points: Array, location: Location) -> Array:
     `points` (n, d), summed over means and covariances by their prevalence."""
     data, total = data_of(points, location), np.full(len(location.values), -np.inf)
     x = divisions(points, points)
-    for batch in np.array_split(np.arange(len(total)), max(1, -(-len(total) // BATCH))):
+    for batch in _batches(np.arange(len(total))):
         for some, *_, every in compared_over_several(x, data.part(batch), learned()):
             total[batch[some]] = special.logsumexp(every.score, axis=1)
     return np.asarray(total + 0.5 * np.log(ABSENT) * data.absent.sum(axis=1))
 
 
+def _batches(rows: Index) -> list[Index]:
+    """Series that are worked on at once."""
+    return np.array_split(rows, max(1, -(-len(rows) // BATCH)))
+
+
+def _alike(data: Data) -> Iterator[Index]:
+    """Series that were measured at the same values."""
+    _, kind = np.unique(data.absent, axis=0, return_inverse=True)
+    for each in range(kind.max(initial=-1) + 1):
+        yield np.flatnonzero(kind.ravel() == each)
+
+
 def _over_one(
-    data: Data, rows: Index, at: Array, members: Index, table: Prevalence
+    x: Array, data: Data, alike: Index, prevalence: Prevalence, domains: Domains | None
 ) -> Iterator[tuple[Index, Data, Kept]]:
-    """Some of the series over one coordinate, their model made linear near the values, and what is kept of them: those
-    whose values are near enough from the first on, and the others."""
-    data = data.part(rows)
-    every, distant = compared(data, at, members, table), data.apart
-    near, far = np.flatnonzero(~distant), np.flatnonzero(distant)
-    if len(near):
-        yield rows[near], data.part(near), _kept(data.part(near), at, members, every.part(near))
-    if len(far):
-        moved = at_best(data.part(far), at, members, every.part(far))
-        yield rows[far], moved, _kept(moved, at, members, compared(moved, at, members, table))
+    """Some of the series over one coordinate `x` (n,), `alike` in what was measured, their model made linear near the
+    values, and what is kept of them: those whose values are near enough from the first on, and the others."""
+    table, members, at = prevalence.over(x, domains, x[~data.absent[alike[0]]])
+    for rows in _batches(alike):
+        part = data.part(rows)
+        every, distant = compared(part, at, members, table), part.apart
+        near, far = np.flatnonzero(~distant), np.flatnonzero(distant)
+        if len(near):
+            yield rows[near], part.part(near), _kept(part.part(near), at, members, every.part(near))
+        if len(far):
+            moved = at_best(part.part(far), at, members, every.part(far))
+            yield rows[far], moved, _kept(moved, at, members, compared(moved, at, members, table))
 
 
 def _over_several(points: Array, data: Data, rows: Index, prevalence: Prevalence) -> Iterator[tuple[Index, Data, Kept]]:

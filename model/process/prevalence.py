@@ -99,27 +99,30 @@ def along_one() -> tuple[Array, Index]:
     return np.array(names, dtype=np.float64)[:, None, :], members
 
 
-def at_runs(terms: Array, members: Index, x: Array) -> tuple[Array, Index, Index]:
-    """Terms (t', m, 3), means (h', q) and which of `members` (h, q) each is, (h',), where values were measured at `x`
-    (n,): means of :data:`ENDS` with every end between one value and the next.
+def at_runs(terms: Array, members: Index, x: Array, shown: Array | None = None) -> tuple[Array, Index, Index]:
+    """Terms (t', m, 3), means (h', q) and which of `members` (h, q) each is, (h',), of values at `x` (n,): means of
+    :data:`ENDS` with every end between one value and the next of those that `shown` (k,) are measured at, all of `x`
+    where it is not given.
 
     ``a / min(x, x_k) + b / min(x, x_k+1)``, a and b not negative, is ``c / x`` up to x_k and constant from x_k+1 on, at
     what c / x has somewhere between: all laws ``max(c / x, d)`` that cross there. Those that grow are ``min(c x, d)``.
-    Two values at least show the end.
+    Two values at least show either side: one alone is in a regime of its own
+    (:data:`ranksight.model.process.solve.KINDS`).
     """
     ends = ending(terms, members)
-    distinct = np.unique(x)[:-1]
-    steps = np.arange(max(len(distinct) - 1, 0))
-    moved = np.repeat(members[ends, None], len(steps), axis=1)
+    distinct = np.unique(x)
+    between = np.searchsorted(distinct, distinct if shown is None else np.unique(shown))[1:-1]
+    steps = np.stack([between[:-1], between[1:]])
+    moved = np.repeat(members[ends, None], steps.shape[1], axis=1)
     for power, pair in ENDS.items():
-        for after, end in enumerate(pair):
+        for step, end in zip(steps, pair, strict=True):
             place = np.flatnonzero((terms[:, 0] == end).all(axis=1))
-            moved = np.where(np.isin(moved, place), len(terms) + after + steps[:, None], moved)
+            moved = np.where(np.isin(moved, place), len(terms) + step[:, None], moved)
         of_values = np.zeros((len(distinct), *terms.shape[1:]))
         of_values[:, 0] = [limited(value, power) for value in distinct.tolist()]
         terms = np.concatenate([terms, of_values])
     every = np.concatenate([members[~ends], moved.reshape(-1, members.shape[1])])
-    return terms, every, np.concatenate([np.flatnonzero(~ends), np.repeat(np.flatnonzero(ends), len(steps))])
+    return terms, every, np.concatenate([np.flatnonzero(~ends), np.repeat(np.flatnonzero(ends), steps.shape[1])])
 
 
 def ending(terms: Array, members: Index) -> Mask:
@@ -215,11 +218,14 @@ class Prevalence:
             means = np.concatenate([self.means + np.log1p(-share), self.means + np.log(share)])
         return replace(self, terms=terms, members=members, means=means)
 
-    def over(self, x: Array, domains: Domains | None) -> tuple[Prevalence, Index, Array]:
-        """The table where `domains` are known, or not; the means (h, q) that occur; and terms (t, n) at `x` (n,)."""
+    def over(self, x: Array, domains: Domains | None, shown: Array | None = None) -> tuple[Prevalence, Index, Array]:
+        """The table where `domains` are known, or not; the means (h, q) that occur; and terms (t, n) at `x` (n,).
+
+        `shown` (k,): those of `x` that were measured, all where it is not given.
+        """
         table, points = self.in_domains if domains else self, coordinates(x[:, None], domains)
-        terms, members, which = at_runs(table.terms, table.members, x)
-        means = table.means[which] - np.log(np.bincount(which))[which]
+        terms, members, which = at_runs(table.terms, table.members, x, shown)
+        means = table.means[which] - np.log(np.bincount(which)[which])
         means = np.where(offered_at(terms, members, points), means, -np.inf)
         table = replace(table, terms=terms, members=members, means=means)
         return table, table.members[table.occurring], values(table.terms, points)

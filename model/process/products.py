@@ -41,18 +41,18 @@ CHOSEN = {2: 8, 3: 4, 4: 2}
 
 def offered_along(points: Array) -> Array:
     """Factors (m, f, 3) that a product may have along each coordinate of `points` (n, m): :data:`FACTORS`, and
-    divisions that end between the first value and the last but one; :data:`ONE` pads."""
-    ends = [[limited(each, power) for power in (-1.0,) for each in _ends(np.unique(x)).tolist()] for x in points.T]
+    divisions that end from the second value to the last but one; :data:`ONE` pads."""
+    ends = [[limited(each, -1.0) for each in _ends(np.unique(x)).tolist()] for x in points.T]
     most = max(map(len, ends))
     return np.array([[*FACTORS, *each, *[ONE] * (most - len(each))] for each in ends])
 
 
 def _ends(x: Array) -> Array:
-    """Values between the ascending ones `x` (n,), those at least, up to which work may be divided."""
-    steps = [
-        np.geomspace(low, high, 1 + int(np.ceil(np.log(high / low) / STEP))) for low, high in itertools.pairwise(x[:-1])
-    ]
-    return np.unique(np.concatenate([np.zeros(0), *steps]))[1:]
+    """Values up to which work may be divided: those of `x` (n,), ascending, with two on either side that are divided or
+    are not, and some between them."""
+    gaps = itertools.pairwise(x[1:-1])
+    steps = [np.geomspace(low, high, 1 + int(np.ceil(np.log(high / low) / STEP))) for low, high in gaps]
+    return np.unique(np.concatenate([x[1:-1], *steps]))
 
 
 @dataclass(frozen=True)
