@@ -56,8 +56,8 @@ FEWEST = 3
 WORK = ("held", "divided")
 """What the work of a rank is as their number grows."""
 SEVERAL = 1.0
-"""Logarithm of the odds, 1, against a mean of several terms before any curve was seen: there are more of them. ``python
--m benchmarks prevalence`` compares others: 1 and 2 score within 1 % of each other, none at all is worse."""
+"""Logarithm of the odds, 1, against a mean of several terms before any curve was seen: there are more of them. Chosen
+by ``python -m benchmarks prevalence``."""
 
 
 def power(exponent: float, logs: float = 0.0) -> Factor:
