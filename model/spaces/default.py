@@ -148,12 +148,17 @@ class Single(Listed):
         # A form with as many terms as there are values fits whatever they are.
         refutable = (listed.members >= 0).sum(axis=1) <= len(points) - FREE
         rest = np.where(refutable, listed.residual, np.inf).min(axis=1, initial=np.inf)
-        rows = np.flatnonzero((rest > problem.count * CANCELLED**2) & (problem.count >= ENOUGH))
+        most = problem.count * CANCELLED**2
+        rows = np.flatnonzero((rest > most) & (problem.count >= ENOUGH))
         if not len(rows):
             return problem, listed
         every = np.arange(len(self.hypotheses.terms))
         usable = every[problem.basis.usable(every) & (every > 0)]
         pairs, _ = best_pairs(problem, rows, usable)
+        # Some pair of so many follows what scatters.
+        pairs = replace(pairs, offset=np.where(pairs.residual > most[:, None], -np.inf, pairs.offset))
+        if not np.isfinite(pairs.offset).any():
+            return problem, listed
         choice = np.ascontiguousarray(np.broadcast_to(every, (len(problem.weights), len(every))))
         return problem, together([replace(listed, choice=choice, common=False), pairs])
 
