@@ -10,9 +10,6 @@ from ranksight.core.arrays import Array, Index, Mask
 from ranksight.model import priors
 from ranksight.model.search.problem import Problem
 
-ROUNDING = 1e-9
-"""Growth, in e-folds, that is none."""
-
 
 def admissible(problem: Problem, coefficients: Array, terms: Index, unseen: Array) -> tuple[Mask, Array]:
     """Which solutions (s, h) respect the physics of their series, and what their negative coefficients and their growth
@@ -47,11 +44,6 @@ def admissible(problem: Problem, coefficients: Array, terms: Index, unseen: Arra
         most = np.maximum(count - 2, 1)[:, None]
         if (size > most).any():
             allowed = allowed & (_per_others(factors, axis) <= most)
-    # Of many forms with all but one of the values for coefficients, some meet the values by chance: where no line rises
-    # to its end, their growth ahead is such an accident.
-    falling = (problem.rise <= 0).all(axis=1) & (problem.count <= size + 1)
-    if size > 1:
-        allowed &= ~(falling[:, None] & (unseen > ROUNDING))
     doubt = priors.GROWTH_UNSEEN * problem.levels.shape[1] * max(size - 1, 1)
     return allowed, priors.NEGATIVE * negative.sum(axis=2) + doubt * unseen
 

@@ -148,12 +148,17 @@ class Single(Listed):
         # A form with as many terms as there are values fits whatever they are.
         refutable = (listed.members >= 0).sum(axis=1) <= len(points) - FREE
         rest = np.where(refutable, listed.residual, np.inf).min(axis=1, initial=np.inf)
-        rows = np.flatnonzero((rest > problem.count * CANCELLED**2) & (problem.count >= ENOUGH))
+        most = problem.count * CANCELLED**2
+        rows = np.flatnonzero((rest > most) & (problem.count >= ENOUGH))
         if not len(rows):
             return problem, listed
         every = np.arange(len(self.hypotheses.terms))
         usable = every[problem.basis.usable(every) & (every > 0)]
         pairs, _ = best_pairs(problem, rows, usable)
+        # Some pair of so many follows what scatters.
+        pairs = replace(pairs, offset=np.where(pairs.residual > most[:, None], -np.inf, pairs.offset))
+        if not np.isfinite(pairs.offset).any():
+            return problem, listed
         choice = np.ascontiguousarray(np.broadcast_to(every, (len(problem.weights), len(every))))
         return problem, together([replace(listed, choice=choice, common=False), pairs])
 
@@ -220,8 +225,8 @@ def _forms() -> tuple[list[tuple[tuple[Factor, ...], ...]], list[float]]:
         prior.append(weight)
 
     for term in GROWING + STEEP + FALLING:
-        add((term,), priors.FORMS["alone"] + _beyond(term))
-        add((ONE, term), _beyond(term))
+        add((term,), priors.FORMS["alone"])
+        add((ONE, term), 0.0)
     for term in DOUBLING:
         add((term,), priors.FORMS["more"])
         add((ONE, term), priors.FORMS["more"])
@@ -231,16 +236,12 @@ def _forms() -> tuple[list[tuple[tuple[Factor, ...], ...]], list[float]]:
             add((ONE, low, high), priors.FORMS["more"])
     for fall in (*_SURFACES, (-0.75, 0.0, 0.0), (-1.0, 0.0, 0.0), (-4 / 3, 0.0, 0.0)):
         for grow in _COARSE[:6]:
-            add((fall, grow), priors.FORMS["falls and grows"] + _beyond(fall))
-            add((ONE, fall, grow), priors.FORMS["more"] + _beyond(fall))
+            add((fall, grow), priors.FORMS["falls and grows"])
+            add((ONE, fall, grow), priors.FORMS["more"])
     # Volume and surface of a share of the domain.
     for surface in _SURFACES:
         add(((-1.0, 0.0, 0.0), surface), priors.FORMS["alone"])
     return forms, prior
-
-
-def _beyond(term: Factor) -> float:
-    return priors.FORMS["beyond ideal"] if term[0] < -1 else 0.0
 
 
 MOST = 4

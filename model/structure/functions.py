@@ -183,7 +183,8 @@ class Functions(Stored):
         kernels = [kernel for kernel, _ in self.irregular]
         by_laws = self.laws.longer_sides(kernels, ranks, int(self.traced))
         for row, longer in (by_laws | self.neighbours.longer_sides(kernels, ranks)).items():
-            more[row], shared[row] = longer if calls[row] else 1.0, False
+            # Fewer ranks may have a longer side: three stand in one row, eight make a cube.
+            more[row], shared[row] = np.where(calls[row] & (ranks > self.traced), longer, 1.0), False
         opened = rows_of(answer, index)
         if self.iterations is not None:
             opened = self.iterations.opened(opened, points)

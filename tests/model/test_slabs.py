@@ -157,3 +157,15 @@ def test_damaged_slabs_are_refused() -> None:
     content["slabs"]["faces"] = [True]
     with pytest.raises(InputError):
         Functions.with_structures(functions.fitted, content)
+
+
+def test_a_run_whose_side_is_longer_than_that_of_more_ranks_is_answered() -> None:
+    """Three ranks stand in one row, eight make a cube: within the runs nothing is open for more of a row."""
+    points = np.array(list(itertools.product(np.arange(1.0, 9.0), (16.0, 24.0))))
+    sides = np.array([dims_create(int(p), 3) for p in points[:, 0]])
+    sent = 20 * (1 - 1 / sides).sum(axis=1)
+    given = Series(("ranks", "size"), points, sent[None, :, None], ("halo",), ("messages",))
+    laws = fit_rank_laws(given, set(given.keys), None, Called(ranks=8, partners={"halo": 3.0}))
+    assert laws.longer_sides(["halo"], np.array([3.0]), 8)
+    functions = Functions(fit_series(given), laws=laws, irregular=given.keys, traced=8)
+    assert functions.predict(points[2:]).value[0] == pytest.approx(sent[2:])

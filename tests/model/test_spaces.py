@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from collections.abc import Callable
 from math import comb
 from pathlib import Path
 
@@ -174,3 +175,14 @@ def test_volume_surface_and_a_constant_are_met_by_five_numbers_of_ranks() -> Non
     answer = fit_series(series).predict(far[:, None])
     assert answer.value[0] == pytest.approx(count(far), rel=1e-6)
     assert (answer.status == 0).all()
+
+
+@pytest.mark.parametrize("law", [lambda p: np.full(len(p), 25.0), lambda p: 1600 / p])
+def test_no_pair_of_terms_follows_counts_that_scatter(law: Callable[[np.ndarray], np.ndarray]) -> None:
+    ranks, far = np.array([1.0, 2.0, 4.0, 8.0, 16.0]), np.array([64.0, 512.0])
+    values = law(ranks) * (1 + 0.02 * np.random.default_rng(0).standard_normal((20, 5)))
+    names = tuple(f"k{at}" for at in range(20))
+    series = Series(("ranks",), ranks[:, None], values[:, :, None], names, ("instructions",) * 20)
+    answer = fit_series(series).predict(far[:, None])
+    assert (answer.status == OK).mean() > 0.9
+    assert ((answer.lower <= law(far)) & (law(far) <= answer.upper)).mean() > 0.9
