@@ -16,21 +16,30 @@ from __future__ import annotations
 import numpy as np
 
 from ranksight.core.arrays import Array, log_ratio
+from ranksight.core.metrics import metric
 from ranksight.model import priors
 from ranksight.model.series.noise import behaviours
+from ranksight.model.series.poisson import HALF
 
+STEADIEST, USUAL = 0.003, 0.03
+"""Relative scatter below which a series is not believed to keep to its function any better, and that with the usual
+pace."""
 EXACT = 1e-6
 """Scatter around functions, relative, up to which counts meet them exactly."""
 SPARE = 1.0
 """Values that the choice among hypotheses takes beyond those of the coefficients."""
 KEPT = 0.01
 """Pace of counts that meet a function exactly with values to spare."""
+CHANCE = 2.0
+"""Times the variance of samples up to which values are taken to scatter as samples do."""
 
 
 def pace(around: Array, freedom: Array, metrics: tuple[str, ...], samples: Array) -> Array:
     """How much faster than usual (s,) series leave their functions.
 
-    Counts that meet a function exactly with values to spare keep to it.
+    Counts that meet a function exactly with values to spare keep to it. What scatters little around its function with
+    values to spare leaves it as much slower, but for counts that caches decide, which change where a working set meets
+    a capacity.
 
     Parameters
     ----------
@@ -41,8 +50,13 @@ def pace(around: Array, freedom: Array, metrics: tuple[str, ...], samples: Array
     samples : (s,)
         Behind the value of a configuration; infinite where there are none.
     """
-    met = (around < EXACT**2) & (freedom > SPARE) & (behaviours(metrics, samples) == "requirement")
-    return np.where(met, KEPT, 1.0)
+    scatter = np.sqrt(np.maximum(around - CHANCE / np.maximum(samples, HALF), 0.0))
+    kept = np.where(scatter < EXACT, KEPT, 1.0)
+    requirements = {name: metric(name).kind == "requirement" for name in set(metrics)}
+    decided = np.array([requirements[name] for name in metrics])
+    followed = np.where(decided, 1.0, np.minimum(np.hypot(STEADIEST, scatter) / USUAL, 1.0))
+    counted = behaviours(metrics, samples) == "requirement"
+    return np.where(freedom > SPARE, np.where(counted, kept, followed), 1.0)
 
 
 def beyond(hidden: Array, ranges: Array) -> tuple[Array, Array]:
