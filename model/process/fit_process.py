@@ -68,7 +68,7 @@ def fit_process(
     """
     prevalence, data, x = prevalence or learned(), data_of(points, location), divisions(points, points)
     if points.shape[1] == 1:
-        pieces = [part for some in _alike(data) for part in _over_one(x[:, 0], data, some, prevalence, domains)]
+        pieces = [part for some in _by_values(data) for part in _over_one(x[:, 0], data, some, prevalence, domains)]
         terms = prevalence.over(x[:, 0], domains)[0].terms
     else:
         pieces = [part for some in _batches(np.arange(len(rows))) for part in _over_several(x, data, some, prevalence)]
@@ -104,7 +104,7 @@ def _batches(rows: Index) -> list[Index]:
     return np.array_split(rows, max(1, -(-len(rows) // BATCH)))
 
 
-def _alike(data: Data) -> Iterator[Index]:
+def _by_values(data: Data) -> Iterator[Index]:
     """Series that were measured at the same values."""
     _, kind = np.unique(data.absent, axis=0, return_inverse=True)
     for each in range(kind.max(initial=-1) + 1):
@@ -112,12 +112,12 @@ def _alike(data: Data) -> Iterator[Index]:
 
 
 def _over_one(
-    x: Array, data: Data, alike: Index, prevalence: Prevalence, domains: Domains | None
+    x: Array, data: Data, series: Index, prevalence: Prevalence, domains: Domains | None
 ) -> Iterator[tuple[Index, Data, Kept]]:
-    """Some of the series over one coordinate `x` (n,), `alike` in what was measured, their model made linear near the
+    """Some of the `series` over one coordinate `x` (n,), measured at the same values, their model made linear near the
     values, and what is kept of them: those whose values are near enough from the first on, and the others."""
-    table, members, at = prevalence.over(x, domains, x[~data.absent[alike[0]]])
-    for rows in _batches(alike):
+    table, members, at = prevalence.over(x, domains, x[~data.absent[series[0]]])
+    for rows in _batches(series):
         part = data.part(rows)
         every, distant = compared(part, at, members, table), part.apart
         near, far = np.flatnonzero(~distant), np.flatnonzero(distant)
