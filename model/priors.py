@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from math import log
 
 FORMS: Mapping[str, float] = {
+    "constant": 1.0,
     "alone": -1.0,
     "falls and grows": -2.0,
     "more": -4.0,
@@ -16,11 +17,11 @@ FORMS: Mapping[str, float] = {
     "one side": -1.0,
     "work per rank": 2.0,
 }
-"""Logarithms of the weight of a form, 1, relative to a constant, and one with a term or a product: a term without a
-constant; two terms, one of which falls; others of two or three, of which there are many; a product with one of its
-factors; two terms with one more that explains what they leave, of one parameter or of several; a term of a process grid
-of several dimensions, and of one of its sides; and any function of the work per rank. Chosen by ``python -m benchmarks
-choices``."""
+"""Logarithms of the weight of a form, 1, relative to a constant with one term or one product: the constant by itself,
+one form that stands for a whole kind of behaviour; a term without a constant; two terms, one of which falls; others of
+two or three, of which there are many; a product with one of its factors; two terms with one more that explains what
+they leave, of one parameter or of several; a term of a process grid of several dimensions, and of one of its sides; and
+any function of the work per rank. Chosen by ``python -m benchmarks choices``."""
 FACTORS: Mapping[str, float] = {
     "none": 30.0,
     "share": 300.0,

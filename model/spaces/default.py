@@ -218,7 +218,7 @@ def _over_the_same(some: Hypotheses, counted: Hypotheses) -> tuple[Hypotheses, H
 
 def _forms() -> tuple[list[tuple[tuple[Factor, ...], ...]], list[float]]:
     forms: list[tuple[tuple[Factor, ...], ...]] = [((ONE,),)]
-    prior = [0.0]
+    prior = [priors.FORMS["constant"]]
 
     def add(terms: tuple[Factor, ...], weight: float) -> None:
         forms.append(tuple((term,) for term in terms))
