@@ -27,6 +27,7 @@ CHOICES: tuple[tuple[str, str, tuple[float, ...]], ...] = (
     ("priors.CANCELLING", "cost of terms that cancel", (0.0, 1.0, 2.0, 4.0)),
     ("priors.NEGATIVE", "cost of a negative coefficient", (1.0, 2.0, 3.0)),
     ("priors.FORMS[constant]", "weight of no change at all", (0.0, 1.0, 2.0)),
+    ("priors.FORMS[beyond ideal]", "weight of decay beyond ideal", (0.0, -1.0, -2.0)),
     ("priors.GROWTH_UNSEEN", "cost of growth unseen", (0.5, 1.0, 2.0)),
     ("priors.ANOTHER_REGIME", "odds of another first regime", (-2.0, -3.0, -5.0)),
     ("priors.FORMS_WORTH", "series that forms before the data count for", (10.0, 20.0, 50.0)),

@@ -13,6 +13,7 @@ FORMS: Mapping[str, float] = {
     "nested": -2.0,
     "completed": -3.0,
     "completed by a product": -5.0,
+    "beyond ideal": -1.0,
     "process grid": -1.0,
     "one side": -1.0,
     "work per rank": 2.0,
@@ -20,8 +21,9 @@ FORMS: Mapping[str, float] = {
 """Logarithms of the weight of a form, 1, relative to a constant with one term or one product: the constant by itself,
 one form that stands for a whole kind of behaviour; a term without a constant; two terms, one of which falls; others of
 two or three, of which there are many; a product with one of its factors; two terms with one more that explains what
-they leave, of one parameter or of several; a term of a process grid of several dimensions, and of one of its sides; and
-any function of the work per rank. Chosen by ``python -m benchmarks choices``."""
+they leave, of one parameter or of several; a decay faster than the division of work, which needs caches that take in
+more with every rank; a term of a process grid of several dimensions, and of one of its sides; and any function of the
+work per rank. Chosen by ``python -m benchmarks choices``."""
 FACTORS: Mapping[str, float] = {
     "none": 30.0,
     "share": 300.0,

@@ -225,8 +225,8 @@ def _forms() -> tuple[list[tuple[tuple[Factor, ...], ...]], list[float]]:
         prior.append(weight)
 
     for term in GROWING + STEEP + FALLING:
-        add((term,), priors.FORMS["alone"])
-        add((ONE, term), 0.0)
+        add((term,), priors.FORMS["alone"] + _beyond(term))
+        add((ONE, term), _beyond(term))
     for term in DOUBLING:
         add((term,), priors.FORMS["more"])
         add((ONE, term), priors.FORMS["more"])
@@ -236,12 +236,16 @@ def _forms() -> tuple[list[tuple[tuple[Factor, ...], ...]], list[float]]:
             add((ONE, low, high), priors.FORMS["more"])
     for fall in (*_SURFACES, (-0.75, 0.0, 0.0), (-1.0, 0.0, 0.0), (-4 / 3, 0.0, 0.0)):
         for grow in _COARSE[:6]:
-            add((fall, grow), priors.FORMS["falls and grows"])
-            add((ONE, fall, grow), priors.FORMS["more"])
+            add((fall, grow), priors.FORMS["falls and grows"] + _beyond(fall))
+            add((ONE, fall, grow), priors.FORMS["more"] + _beyond(fall))
     # Volume and surface of a share of the domain.
     for surface in _SURFACES:
         add(((-1.0, 0.0, 0.0), surface), priors.FORMS["alone"])
     return forms, prior
+
+
+def _beyond(term: Factor) -> float:
+    return priors.FORMS["beyond ideal"] if term[0] < -1 else 0.0
 
 
 MOST = 4
