@@ -16,7 +16,7 @@ from ranksight.model.priors import BEND, UNSEEN
 from ranksight.model.process.covariance import PARTS, Turn, beyond, smooth, unseen, variance, within
 from ranksight.model.process.prevalence import coordinates
 from ranksight.model.process.solve import KINDS, Data, Solved, columns, divisions, efolds, refined
-from ranksight.model.search.terms import values
+from ranksight.model.search.terms import LIMITED, values
 from ranksight.model.series.domains import Domains
 from ranksight.model.series.reduction import median
 from ranksight.model.uncertainty.mixture import Components, quantile
@@ -143,7 +143,7 @@ class Process(Stored):
         scales = self.scales.reshape(-1, self.scales.shape[-1])
         solved = refined(flat, share, scales, self.coefficients.reshape(len(scales), -1), rounds=1)
         asked = efolds(points, self.points)
-        law = _Ahead.of(flat, solved, scales, self._targets(points, used, unit), asked)
+        law = _Ahead.of(flat, solved, scales, self._targets(points, used, unit, solved.coefficients), asked)
         cover = np.einsum("fqm,fqp,fpk->fmk", law.gradient[..., some], solved.spread, law.gradient)
         cover += np.einsum("fp,pmk->fmk", law.square, smooth(asked[some], asked))
         cover -= np.einsum("fnm,fnk->fmk", law.ahead[..., some], law.turned)
@@ -153,7 +153,8 @@ class Process(Stored):
     def shares(self, points: Array) -> Array:
         """Part (p, c, q, k) of each term in the mean of every hypothesis at `points` (k, d); zero of what pads."""
         _, _, unit, used = self._rows()
-        parts = self.coefficients.reshape(used.shape)[..., None] * self._targets(points, used, unit)
+        coefficients = self.coefficients.reshape(used.shape)
+        parts = coefficients[..., None] * self._targets(points, used, unit, coefficients)
         return ratio(parts, parts.sum(axis=1, keepdims=True), 0.0).reshape(*self.members.shape, -1)
 
     def certainties(self) -> Array:
@@ -188,7 +189,7 @@ class Process(Stored):
         scales = self.scales.reshape(-1, self.scales.shape[-1])
         solved = refined(flat, share, scales, self.coefficients.reshape(len(scales), -1), rounds=1)
         asked = efolds(points, self.points)
-        centre, total = _at(flat, solved, scales, self._targets(points, used, unit), asked)
+        centre, total = _at(flat, solved, scales, self._targets(points, used, unit, solved.coefficients), asked)
         if not latent:
             total = total + unseen(asked, flat.u) ** 2
             total = total + (scales[:, -1] ** 2 + np.repeat(self.scatter, shape[1]))[:, None]
@@ -207,9 +208,17 @@ class Process(Stored):
         share, unit = columns(np.where(used[..., None] < 0, 0.0, at), flat)
         return flat, share, unit, used
 
-    def _targets(self, points: Array, used: Index, unit: Array) -> Array:
-        """Columns (f, q, k) of hypotheses at `points` (k, d)."""
-        at = values(self.terms, coordinates(divisions(points, self.points), self.domains))[np.maximum(used, 0)]
+    def _targets(self, points: Array, used: Index, unit: Array, coefficients: Array) -> Array:
+        """Columns (f, q, k) of hypotheses with `coefficients` (f, q) at `points` (k, d)."""
+        x = divisions(points, self.points)
+        at = values(self.terms, coordinates(x, self.domains))[np.maximum(used, 0)]
+        ends = (used >= 0) & (self.terms[:, 0, 2] == LIMITED)[used]
+        if len(self.axes) == 1:
+            for row in np.flatnonzero(ends.sum(axis=1) == 2).tolist():
+                pair = np.flatnonzero(ends[row])
+                power, most = self.terms[used[row, pair], 0, :2].T
+                share = coefficients[row, pair] * np.exp(-unit[row, pair])
+                at[row, pair] = crossing(at[row, pair], x[:, 0], most, power[0], share)
         with np.errstate(over="ignore"):
             return np.where(used[..., None] < 0, 0.0, at) * np.exp(-unit)[..., None]
 
@@ -234,6 +243,15 @@ class Process(Stored):
 
 ROUNDED = 1e-6
 """Standard deviation of a logarithm, 1, below which none is answered: values were printed with few digits."""
+
+
+def crossing(at: Array, x: Array, most: Array, power: float, coefficients: Array) -> Array:
+    """Values (2, k) at `x` (k,) of two terms that end at `most` (2,) with `coefficients` (2,), which are `at` (2, k)
+    but between the two: one law goes on there until it crosses what it ends at."""
+    going, ended = x**power, most**power
+    law, end = coefficients.sum() * going, coefficients @ ended
+    chosen = np.where((law < end) if power > 0 else (law > end), going, ended[:, None])
+    return np.where((x > most[0]) & (x < most[1]), chosen, at)
 
 
 def back(near: Array, centre: Array, distance: Array) -> Array:

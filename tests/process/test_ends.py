@@ -90,6 +90,17 @@ def test_a_flat_tail_goes_on(name: str, power: float, end: float) -> None:
     assert (answer.upper[0] < 1.5 * answer.lower[0]).all()
 
 
+@pytest.mark.parametrize("power", [-1.0, 1.0])
+def test_between_the_two_values_a_law_goes_on_until_it_ends(power: float) -> None:
+    """Not on a line from one value to the next."""
+    start = 20 * (power > 0)
+    fitted = _fit(start + 70 * np.minimum(X, 12.0) ** power, X[:, None], ("threads",))
+    asked = np.array([9.0, 11.0, 12.0, 14.0])
+    answer, truth = fitted.predict(asked[:, None]), start + 70 * np.minimum(asked, 12.0) ** power
+    np.testing.assert_allclose(answer.value[0], truth, rtol=0.02)
+    assert ((answer.lower[0] < truth) & (truth < answer.upper[0])).all()
+
+
 def test_a_fall_that_goes_on_has_no_end() -> None:
     fitted = _fit(70 / X + 1, X[:, None], ("threads",))
     answer = fitted.predict(np.array([[64.0], [256.0]]))
