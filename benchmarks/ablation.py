@@ -211,12 +211,9 @@ def _without_means(left_out: Callable[[Array], bool]) -> Prevalence:
     return replace(table, means=means - logsumexp(means))
 
 
-def _levels_off(terms: Array) -> bool:
-    return bool(np.isin(terms[:, 0, 2], [factor[2] for factor in LEVELLING]).any())
-
-
-def _ends(terms: Array) -> bool:
-    return bool((terms[:, 0, 2] == LIMITED).any())
+def _without_numbered(numbers: Sequence[float]) -> Prevalence:
+    """The table without means of factors that are known by one of these numbers."""
+    return _without_means(lambda terms: bool(np.isin(terms[:, 0, 2], numbers).any()))
 
 
 def _table(table: Callable[[], Prevalence]) -> Stage:
@@ -237,8 +234,8 @@ OF_TIMES: dict[str, Stage] = {
     "changes of slope": _table(lambda: _without_part("slope")),
     "scatter and steps by factors": _table(_tame),
     "exponents that are not listed": _table(lambda: _without_part("power")),
-    "means that level off": _table(lambda: _without_means(_levels_off)),
-    "divisions that end": _table(lambda: _without_means(_ends)),
+    "means that level off": _table(lambda: _without_numbered([factor[2] for factor in LEVELLING])),
+    "divisions that end": _table(lambda: _without_numbered([LIMITED])),
     "means of three terms": _table(lambda: _without_means(lambda terms: len(terms) > 2)),
     "prevalence of means": _table(lambda: replace(learned(), means=_even(learned().means))),
     "hidden parameters": {"fitting.fitted.spreads": _no_spreads},

@@ -26,6 +26,7 @@ from benchmarks.settings import ROOT, Settings, Skipped
 from benchmarks.table import markdown
 from benchmarks.tasks import Task, batches, stack
 from benchmarks.turns import Ahead, made_up, turn_of
+from ranksight.model import priors
 from ranksight.model.process.compare import SMOOTHING
 from ranksight.model.process.covariance import Turn
 from ranksight.model.process.fit_process import data_of, fit_process
@@ -33,7 +34,6 @@ from ranksight.model.process.posterior import turned
 from ranksight.model.process.prevalence import (
     FILE,
     POWER,
-    SEVERAL,
     Prevalence,
     along_one,
     at_runs,
@@ -172,7 +172,7 @@ def _joined(parts: list[tuple[Array, Array, Array]]) -> tuple[Array, Array, Arra
 
 
 def learn(
-    found: dict[str, tuple[Array, Array, Array]], without: Collection[str] = (), several: float = SEVERAL
+    found: dict[str, tuple[Array, Array, Array]], without: Collection[str] = (), several: float = priors.SEVERAL
 ) -> Prevalence:
     """The table that all sources but some give; `several` as of :func:`unlearned`."""
     rest = [parts for source, parts in found.items() if source not in without]
@@ -296,15 +296,27 @@ def related(source: str, sources: Collection[str]) -> set[str]:
     return {each for each in sources if words[0] in each.lower().split()}
 
 
+def _score(tasks: Sequence[Task], given: Sequence[Answer]) -> float:
+    """Mean interval score of what was answered."""
+    return float(np.mean([interval_score(task, answer) for task, answer in zip(tasks, given, strict=True)]))
+
+
 def _row(split: str, tasks: Sequence[Task], given: Sequence[Answer]) -> list[object]:
     """A row of the table: errors at the farthest point, of the power law too, coverage, gross errors and score."""
     points, power = judge(tasks, given), judge(tasks, LastPower(2).answer(tasks))
     answered = ~points.flagged
-    score = float(np.mean([interval_score(task, answer) for task, answer in zip(tasks, given, strict=True)]))
     last = points.error[points.last]
     inside = 100 * float(points.inside[answered].mean()) if answered.any() else float("nan")
     errors = float(np.median(last)), float(np.quantile(last, 0.9)), float(np.median(power.error[power.last]))
-    return [split, len(tasks), *errors, 100 * float(answered.mean()), inside, int(points.gross.sum()), score]
+    return [
+        split,
+        len(tasks),
+        *errors,
+        100 * float(answered.mean()),
+        inside,
+        int(points.gross.sum()),
+        _score(tasks, given),
+    ]
 
 
 @dataclass(frozen=True)
@@ -339,11 +351,7 @@ class Judged:
     @property
     def score(self) -> float:
         """Mean interval score of the splits."""
-        each = [
-            np.mean([interval_score(*pair) for pair in zip(self.tasks[split], given, strict=True)])
-            for split, given in self.given.items()
-        ]
-        return float(np.mean(each))
+        return float(np.mean([_score(self.tasks[split], given) for split, given in self.given.items()]))
 
 
 def run(settings: Settings) -> str:
@@ -352,7 +360,7 @@ def run(settings: Settings) -> str:
         raise Skipped("the folder of real measurements, ../shared/data, is not next to this repository")
     tasks, _ = tasks_of(settings.data)
     found = evidences(list(curves_of(tasks, np.random.default_rng(0))))
-    judged = Judged.of(tasks, found, SEVERAL)
+    judged = Judged.of(tasks, found, priors.SEVERAL)
     every = judged.table
     text = written(every, f"{sum(len(parts[0]) for parts in found.values())} curves of {len(found)} sources")
     place = Path(ROOT) / "model" / "process" / FILE
@@ -383,10 +391,9 @@ def _odds(tasks: Sequence[Task], found: dict[str, tuple[Array, Array, Array]], u
     rows = []
     laws = made_up(MOST)
     for several in OFFERED:
-        judged = used if several == SEVERAL else Judged.of(tasks, found, several)
-        given = answers(ahead(laws, judged.table), judged.table.turn)
-        known = float(np.mean([interval_score(task, answer) for task, answer in zip(laws, given, strict=True)]))
-        mark = "**" if several == SEVERAL else ""
+        judged = used if several == priors.SEVERAL else Judged.of(tasks, found, several)
+        known = _score(laws, answers(ahead(laws, judged.table), judged.table.turn))
+        mark = "**" if several == priors.SEVERAL else ""
         rows.append([f"{mark}{several:g}{mark}", judged.score, known, (judged.score + known) / 2])
     return (
         "Mean interval score of the splits, of programs whose laws are known, and of both, by the logarithm of the "

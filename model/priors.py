@@ -40,6 +40,14 @@ parameters."""
 DIVIDED_ASIDE = -3.0
 """Logarithm of the odds, 1, of a term that falls along one coordinate and does not depend on another, along which
 another term grows: what is divided is work, and work grows with the size. Judgement."""
+SEVERAL = 1.0
+"""Logarithm of the odds, 1, against a mean of several terms before any curve was seen: there are more of them. Chosen
+by ``python -m benchmarks prevalence``."""
+WAITING: Mapping[str, float] = {"late": 1.05, "differs": 0.2, "runs": 0.75}
+"""How waiting for slow ranks is known, 1: the longest time of a rank over the mean from which on ranks do not end
+together, as clocks scatter by a few per cent; the part of what slowest ranks of all kernels take longer than one rank
+up to which waiting may differ from it, and the part of the runs in which it does not differ by more, where ranks wait
+after every kernel. Judgement: real messages take less than that of what is uneven."""
 GROWTH_UNSEEN = 1.0
 """Logarithm of the odds, 1, against an e-fold of growth ahead that nothing within the points has shown, for each
 parameter and each term besides the first: with every one of them there are as many times more forms that show it by

@@ -21,19 +21,12 @@ import numpy as np
 from ranksight.core.arrays import Array
 from ranksight.core.leftout import MPI
 from ranksight.core.records import dataclass
+from ranksight.model import priors
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.fitting.varied import fit_varied
 from ranksight.model.plaindata import Stored
 from ranksight.model.series.reducing import Series
 from ranksight.model.uncertainty.forecast import Forecast
-
-LATE = 1.05
-"""The longest time that a rank took, all kernels together, over the mean, from which on ranks do not end together."""
-PHASES = 0.2
-"""Part of the time that slowest ranks of all kernels take longer than one rank, up to which waiting may differ from
-it."""
-MOST_RUNS = 0.75
-"""Part of the runs in which it does not differ by more."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +53,7 @@ def beyond_slowest(computing: Array, communicating: Array) -> tuple[float, float
     """
     each = computing.sum(axis=1)
     total, more = each + communicating, float(computing.max(axis=0).sum() - each.max())
-    if total.max() > LATE * total.mean():
+    if total.max() > priors.WAITING["late"] * total.mean():
         return float(total.max() - each.max()), more
     return float(communicating.min()), more
 
@@ -68,7 +61,8 @@ def beyond_slowest(computing: Array, communicating: Array) -> tuple[float, float
 def in_phases(rests: Array, more: Array) -> bool:
     """Whether ranks wait for each other after every kernel: even the one that waits least waits for the slowest of
     other kernels, in all runs, of which `rests` and `more` (n,) are the results of :func:`beyond_slowest`."""
-    return bool((more > 0).any() and (np.abs(rests - more) < PHASES * more).mean() > MOST_RUNS)
+    alike = np.abs(rests - more) < priors.WAITING["differs"] * more
+    return bool((more > 0).any() and alike.mean() > priors.WAITING["runs"])
 
 
 def fit_unwaited(

@@ -68,8 +68,14 @@ def fit_process(
     """
     prevalence, data, x = prevalence or learned(), data_of(points, location), divisions(points, points)
     if points.shape[1] == 1:
-        pieces = [part for some in _by_values(data) for part in _over_one(x[:, 0], data, some, prevalence, domains)]
-        terms = prevalence.over(x[:, 0], domains)[0].terms
+        tables = [(some, *prevalence.over(x[:, 0], domains, x[~data.absent[some[0]], 0])) for some in _by_values(data)]
+        pieces = [
+            part
+            for some, table, members, at in tables
+            for batch in _batches(some)
+            for part in _over_one(data, batch, at, members, table)
+        ]
+        terms = tables[0][1].terms
     else:
         pieces = [part for some in _batches(np.arange(len(rows))) for part in _over_several(x, data, some, prevalence)]
     order = np.argsort(np.concatenate([batch for batch, _, _ in pieces]))
@@ -112,20 +118,18 @@ def _by_values(data: Data) -> Iterator[Index]:
 
 
 def _over_one(
-    x: Array, data: Data, series: Index, prevalence: Prevalence, domains: Domains | None
+    data: Data, rows: Index, at: Array, members: Index, table: Prevalence
 ) -> Iterator[tuple[Index, Data, Kept]]:
-    """Some of the `series` over one coordinate `x` (n,), measured at the same values, their model made linear near the
-    values, and what is kept of them: those whose values are near enough from the first on, and the others."""
-    table, members, at = prevalence.over(x, domains, x[~data.absent[series[0]]])
-    for rows in _batches(series):
-        part = data.part(rows)
-        every, distant = compared(part, at, members, table), part.apart
-        near, far = np.flatnonzero(~distant), np.flatnonzero(distant)
-        if len(near):
-            yield rows[near], part.part(near), _kept(part.part(near), at, members, every.part(near))
-        if len(far):
-            moved = at_best(part.part(far), at, members, every.part(far))
-            yield rows[far], moved, _kept(moved, at, members, compared(moved, at, members, table))
+    """Some of the series over one coordinate, their model made linear near the values, and what is kept of them: those
+    whose values are near enough from the first on, and the others."""
+    data = data.part(rows)
+    every, distant = compared(data, at, members, table), data.apart
+    near, far = np.flatnonzero(~distant), np.flatnonzero(distant)
+    if len(near):
+        yield rows[near], data.part(near), _kept(data.part(near), at, members, every.part(near))
+    if len(far):
+        moved = at_best(data.part(far), at, members, every.part(far))
+        yield rows[far], moved, _kept(moved, at, members, compared(moved, at, members, table))
 
 
 def _over_several(points: Array, data: Data, rows: Index, prevalence: Prevalence) -> Iterator[tuple[Index, Data, Kept]]:

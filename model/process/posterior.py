@@ -213,12 +213,10 @@ class Process(Stored):
         x = divisions(points, self.points)
         at = values(self.terms, coordinates(x, self.domains))[np.maximum(used, 0)]
         ends = (used >= 0) & (self.terms[:, 0, 2] == LIMITED)[used]
-        if len(self.axes) == 1:
-            for row in np.flatnonzero(ends.sum(axis=1) == 2).tolist():
-                pair = np.flatnonzero(ends[row])
-                power, most = self.terms[used[row, pair], 0, :2].T
-                share = coefficients[row, pair] * np.exp(-unit[row, pair])
-                at[row, pair] = crossing(at[row, pair], x[:, 0], most, power[0], share)
+        if len(self.axes) == 1 and (rows := np.flatnonzero(ends.sum(axis=1) == 2)).size:
+            pair = rows[:, None], np.nonzero(ends[rows])[1].reshape(-1, 2)
+            power, most = np.moveaxis(self.terms[used[pair], 0, :2], 2, 0)
+            at[pair] = crossing(at[pair], x[:, 0], most, power[:, :1], coefficients[pair] * np.exp(-unit[pair]))
         with np.errstate(over="ignore"):
             return np.where(used[..., None] < 0, 0.0, at) * np.exp(-unit)[..., None]
 
@@ -245,13 +243,14 @@ ROUNDED = 1e-6
 """Standard deviation of a logarithm, 1, below which none is answered: values were printed with few digits."""
 
 
-def crossing(at: Array, x: Array, most: Array, power: float, coefficients: Array) -> Array:
-    """Values (2, k) at `x` (k,) of two terms that end at `most` (2,) with `coefficients` (2,), which are `at` (2, k)
-    but between the two: one law goes on there until it crosses what it ends at."""
+def crossing(at: Array, x: Array, most: Array, power: Array, coefficients: Array) -> Array:
+    """Values (f, 2, k) at `x` (k,) of two terms of a `power` (f, 1) that end at `most` (f, 2) with `coefficients`
+    (f, 2), which are `at` (f, 2, k) but between the two: one law goes on there until it crosses what it ends at."""
     going, ended = x**power, most**power
-    law, end = coefficients.sum() * going, coefficients @ ended
-    chosen = np.where((law < end) if power > 0 else (law > end), going, ended[:, None])
-    return np.where((x > most[0]) & (x < most[1]), chosen, at)
+    law, end = (coefficients.sum(axis=1, keepdims=True) * going, (coefficients * ended).sum(axis=1, keepdims=True))
+    goes_on = np.where(power > 0, law < end, law > end)
+    chosen = np.where(goes_on[:, None], going[:, None], ended[..., None])
+    return np.where(((x > most[:, :1]) & (x < most[:, 1:]))[:, None], chosen, at)
 
 
 def back(near: Array, centre: Array, distance: Array) -> Array:

@@ -24,6 +24,7 @@ import numpy as np
 from ranksight.core import special
 from ranksight.core.arrays import Array, Index, Mask
 from ranksight.core.records import dataclass
+from ranksight.model import priors
 from ranksight.model.process.covariance import PARTS, Turn
 from ranksight.model.process.solve import KINDS
 from ranksight.model.search.terms import (
@@ -55,9 +56,6 @@ FEWEST = 3
 """Values below which none can be."""
 WORK = ("held", "divided")
 """What the work of a rank is as their number grows."""
-SEVERAL = 1.0
-"""Logarithm of the odds, 1, against a mean of several terms before any curve was seen: there are more of them. Chosen
-by ``python -m benchmarks prevalence``."""
 
 
 def power(exponent: float, logs: float = 0.0) -> Factor:
@@ -292,7 +290,7 @@ class Prevalence:
         return table
 
 
-def unlearned(scales: Array, several: float = SEVERAL) -> Prevalence:
+def unlearned(scales: Array, several: float = priors.SEVERAL) -> Prevalence:
     """The prevalence before any curve: means of `several` terms rarer than others, covariances equally likely."""
     terms, members = along_one()
     means = np.where((members >= 0).sum(axis=1) > 1, -several, 0.0)

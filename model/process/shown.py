@@ -53,11 +53,11 @@ def shown(process: Process, points: Array, medians: Array) -> Shown:
 def nearest_sums(points: Array, medians: Array, measured: Array) -> Shown:
     """The sums over one coordinate nearest to `medians` (p, k) of ln y at `points` (k, 1), of all that a process weighs
     and of single powers; `measured` (n, 1) as the values were."""
-    terms, members, _ = at_runs(*along_one(), divisions(measured, measured)[:, 0])
     runs, x = divisions(measured, measured), divisions(points, measured)
-    offered = offered_at(terms, members, runs) & ~(
-        dividing(measured)[0] & (doubling(terms, members) | ending(terms, members))
-    )
+    terms, members, _ = at_runs(*along_one(), runs[:, 0])
+    offered = offered_at(terms, members, runs)
+    if dividing(measured)[0]:
+        offered &= ~(doubling(terms, members) | ending(terms, members))
     every = members[offered]
     listed, order = _listed(_in_measured(terms, measured), every[None], x, medians, runs)
     return _as_measured(_with_powers(np.log(x[:, 0]), medians, _in_powers(listed, order)), measured)

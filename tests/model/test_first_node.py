@@ -32,7 +32,7 @@ def traced(tmp_path: Path) -> Experiment:
 
 
 def test_a_program_whose_messages_are_a_part_is_predicted_on_its_second_node(traced: Experiment) -> None:
-    """What messages between nodes take is open by a factor, and small beside the rest."""
+    """What messages between nodes take is open by a factor, and small next to the rest."""
     model = fit(traced, ["time"], ranks_per_node=24, cores_per_domain=12)
     asked = model.predict(ranks=96)
     table = asked.table().fillna({"kernel": WHOLE}).set_index("kernel")

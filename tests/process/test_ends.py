@@ -58,7 +58,7 @@ def test_few_values_show_no_end(count: int) -> None:
 
 
 def test_what_was_not_measured_shows_no_end() -> None:
-    """A kernel that one rank does not have, beside one that it has."""
+    """A kernel that one rank does not have, and another that it has."""
     table, members, _ = learned().over(X[:5], None, X[1:5])
     used = members[ending(table.terms, members)]
     ends = table.terms[np.unique(used[used >= 0])]
