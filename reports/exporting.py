@@ -54,6 +54,11 @@ class Exported:
             raise InputError("a model holds no measurements", "export the experiment that it was fitted to")
         return series_from_experiment(self.experiment, self.metrics or None)
 
+    def with_absences(self) -> Series:
+        """The measured values, with 0 where a kernel did not run (:mod:`ranksight.model.series.absences`); errors as
+        :meth:`series`."""
+        return with_absences(self.series(), self.experiment.counted() if self.experiment else ())
+
 
 def tidy(series: Series) -> pd.DataFrame:
     """Measured values, one row each.
@@ -83,7 +88,7 @@ def extrap(what: Exported) -> str:
     on has 0 of an additive metric below, as in a fit (:mod:`ranksight.model.series.absences`); functions that lack
     more are left out. Raises InputError when no function is left.
     """
-    series = with_absences(what.series())
+    series = what.with_absences()
     values, kept = series.values, _complete(series)
     if not kept.any():
         raise InputError("no metric was measured at every configuration, as Extra-P needs it", "name some by --metric")
@@ -105,7 +110,7 @@ def extrap(what: Exported) -> str:
 
 def incomplete(what: Exported) -> list[str]:
     """Kernel and metric of what :func:`extrap` leaves out."""
-    series = with_absences(what.series())
+    series = what.with_absences()
     return [f"{series.metrics[row]} of {series.kernels[row]}" for row in np.flatnonzero(~_complete(series)).tolist()]
 
 

@@ -191,6 +191,7 @@ class _Table:
             some |= np.isfinite(values)
             data[f"m{at}"] = values
         self._note(self.kept & ~some & ~noted & ~self.marked, f"no value of {' or '.join(columns.metrics)}: left out")
+        empty = self.kept & ~some
         self.kept &= some
         if columns.rank is not None:
             ranks = self._numbers(columns.rank, "rank")
@@ -204,7 +205,20 @@ class _Table:
             raise InputError(f"{self.path}: no row is left to import", "; ".join(self.notes))
         data["kernel"] = self._kernels()
         data["label"] = _categories(self.text.columns[columns.repetition]) if columns.repetition else ""
-        return pd.DataFrame(data)[self.kept]
+        frame = pd.DataFrame(data)
+        return frame[self.kept | self._unmeasured(frame, empty)]
+
+    def _unmeasured(self, frame: pd.DataFrame, empty: Mask) -> Mask:
+        """Those of the `empty` rows that name a kernel which has no value in a run that has others: it ran there, and
+        is no kernel without a row (:mod:`ranksight.model.series.absences`)."""
+        shape = self.columns.shape
+        if self.columns.kernel is None or shape.melt or shape.pivot or not empty.any():
+            return np.zeros(len(empty), dtype=bool)
+        run = [name for name in frame if str(name).startswith("p") or name == "label"]
+        of_run, of_kernel = (frame.groupby(k, sort=False, observed=True).ngroup() for k in (run, [*run, "kernel"]))
+        others = np.isin(of_run, of_run[self.kept]) & ~np.isin(of_kernel, of_kernel[self.kept])
+        one_each = ~of_kernel.where(empty).duplicated()
+        return np.asarray(empty & others & one_each & np.isin(frame["kernel"], frame["kernel"][self.kept]))
 
     def _scale(self, name: str, source: str) -> float:
         """What makes a column's values those of the metric's unit, where the column's name states another."""

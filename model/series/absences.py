@@ -1,31 +1,36 @@
 """Kernels that run from some number of ranks on, or up to one: elsewhere they took no time, and counted nothing.
 
-A kernel without a value in runs in which others have one did not run there. That is known where it has none on up to
-some number of ranks, and one on all larger ones, as a part that exchanges data begins with the second rank. Where it
-has none from some number on, it may have become too short to be listed, so that absence alone says nothing. It is known
-not to run where kernels are listed that take less time than it would, and where another has one from there on, which
-has none before, as where a program takes another algorithm or name. A gap elsewhere may be a lost row, or a sample that
-fell on others.
+A kernel without a row in runs in which others have one did not run there; one that has a row without a value was not
+measured. That it did not run is known where it has no row on up to some number of ranks, and one on all larger ones, as
+a part that exchanges data begins with the second rank. Where it has none from some number on, it may have become too
+short to be listed, so that absence alone says nothing. It is known not to run where kernels are listed that take less
+time than it would, and where another has one from there on, which has none before, as where a program takes another
+algorithm or name. A gap elsewhere may be a lost row, or a sample that fell on others.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
 
 from ranksight.core.arrays import Array, Mask
-from ranksight.core.experiment import WHOLE
+from ranksight.core.columns import Columns
+from ranksight.core.experiment import WHOLE, Run
 from ranksight.core.metrics import metric
 from ranksight.core.records import dataclass
 from ranksight.model.series.computation import RANKS
 from ranksight.model.series.reducing import Series
 
 
-def with_absences(series: Series) -> Series:
+def with_absences(series: Series, runs: Iterable[tuple[Run, Columns]] = ()) -> Series:
     """The series with 0 of additive metrics on the numbers of ranks that a kernel is known not to run on, in the
-    repetitions that measured the metric of another kernel."""
+    repetitions that measured the metric of another kernel.
+
+    `runs`: those that the values are of, each with its counters, which say what has a row without a value.
+    """
     if RANKS not in series.parameters:
         return series
     kernels, of = np.unique(np.array(series.kernels, dtype=np.str_), return_inverse=True)
@@ -35,12 +40,25 @@ def with_absences(series: Series) -> Series:
     drawn = np.zeros(len(kernels), dtype=bool)
     np.logical_or.at(drawn, of, series.sampled)
     listed = _Listed(values, list(names), series.points, series.points[:, series.parameters.index(RANKS)])
-    absent = _absent(listed, ~drawn & (kernels != WHOLE))[of]
+    absent = _absent(listed, ~drawn & (kernels != WHOLE))
+    if absent.any():
+        absent &= ~_with_a_row(series, kernels, runs)
+    absent = absent[of]
     absent &= np.array([metric(name).additive for name in series.metrics])[:, None]
     if not absent.any():
         return series
     measured = np.isfinite(values[kernels != WHOLE]).any(axis=0)
     return replace(series, values=np.where(absent[..., None] & measured[which], 0.0, series.values))
+
+
+def _with_a_row(series: Series, kernels: Array, runs: Iterable[tuple[Run, Columns]]) -> Mask:
+    """Which of the `kernels` (k,) have a row, with a value or without, at which configurations (k, n)."""
+    rows = np.zeros((len(kernels), len(series.points)), dtype=bool)
+    for run, columns in runs:
+        point = [run.configuration[name] for name in series.parameters]
+        listed = np.array(columns.kernels, dtype=np.str_)[np.unique(columns.code)]
+        rows |= np.isin(kernels, listed)[:, None] & (series.points == point).all(axis=1)
+    return rows
 
 
 @dataclass(frozen=True)

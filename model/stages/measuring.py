@@ -166,7 +166,8 @@ def measure(statement: Statement) -> Measured:
 def _series(experiment: Experiment, statement: Statement, how: Reduction | Mapping[str, Reduction] | None) -> Sampled:
     """The series that functions are fitted to."""
     platform = statement.platform
-    series = with_absences(without_sums(series_from_experiment(experiment, statement.metrics, how)))
+    series = without_sums(series_from_experiment(experiment, statement.metrics, how))
+    series = with_absences(series, experiment.counted())
     remedy = "ranks are whole numbers from 1: import it again, or name that parameter otherwise"
     whole_ranks(series.parameters, series.points, "a run had {} ranks", remedy)
     if iterations := statement.search.get("iterations"):

@@ -13,7 +13,7 @@ from ranksight.core.experiment import WHOLE, Experiment, Run
 from ranksight.model.fit import fit
 from ranksight.model.fitted_model import Model
 from ranksight.model.series.absences import with_absences
-from ranksight.model.series.reducing import Series
+from ranksight.model.series.reducing import Series, series_from_experiment
 from ranksight.reports.formula import readable
 
 RANKS = np.array([1.0, 2, 4, 8])
@@ -139,3 +139,15 @@ def test_a_kernel_that_ended_is_named_where_that_is_extrapolated(tmp_path: Path)
     model = fit(experiment)
     assert any("of b (from ranks 8 on): none is assumed" in note for note in model.predict(ranks=[8, 32]).notes)
     assert not any("none is assumed" in note for note in model.predict(ranks=[2, 16]).notes)
+
+
+@pytest.mark.parametrize("cell", ["", "NA", "n/a"])
+def test_a_row_without_a_value_is_no_absence(tmp_path: Path, cell: str) -> None:
+    rows = ["kernel,ranks,time", *(f"solve,{n},{8 / n}" for n in (1, 2, 4, 8)), f"halo,1,{cell}"]
+    rows += [*(f"halo,{n},{2 + 0.1 * n}" for n in (2, 4, 8)), *(f"late,{n},3" for n in (2, 4, 8))]
+    (tmp_path / "times.csv").write_text("\n".join(rows) + "\n")
+    assert main(["import", str(tmp_path / "times.csv"), "-o", str(tmp_path / "exp")]) == 0
+    experiment = Experiment.read(tmp_path / "exp")
+    series = with_absences(series_from_experiment(experiment), experiment.counted())
+    assert np.isnan(series.values[series.rows["halo", "time"], 0]).all()
+    np.testing.assert_array_equal(series.values[series.rows["late", "time"], 0], 0)
