@@ -31,7 +31,7 @@ from ranksight.model.search.offer import Offer
 from ranksight.model.search.pairs import NATURAL, best_pairs
 from ranksight.model.search.problem import Problem, pose
 from ranksight.model.search.screening import CANCELLED, Screened, borne
-from ranksight.model.search.terms import ONE, Factor
+from ranksight.model.search.terms import ONE, SORTED, Factor
 from ranksight.model.series.noise import Location
 
 BEST = {1: 12, 2: 8, 3: 4, 4: 3}
@@ -101,8 +101,11 @@ def screen(space: Crossed, problem: Problem, points: Array, known: Sequence[Scre
         # Next to a wrong term others than the right one look best: where all leave more than rounding, all pairs of
         # natural terms are tried, and the best of them completed.
         rest = np.min([part.residual.min(axis=1, initial=np.inf) for part in solved], axis=0)
-        # Next to a term of a process grid another of it may be what looks constant at few numbers of ranks.
+        # Next to a term of a process grid another of it may be what looks constant at few numbers of ranks, and at
+        # powers of two sides of a grid look like a share that is sorted.
+        logs = (problem.basis.decode(np.maximum(bases[:, 0], 0)) == SORTED).all(axis=3)
         tried = (rest > problem.count * CANCELLED**2) | problem.basis.on_grid(bases[:, 0]).any(axis=1)
+        tried |= logs.any(axis=(1, 2))
         if (rows := np.flatnonzero(tried)).size:
             solved += _pairs(space, problem, rows)
     return together(solved)

@@ -31,6 +31,8 @@ Factor = tuple[float, float, float]
 ONE: Factor = (0.0, 0.0, 0.0)
 ON_GRIDS: tuple[Factor, ...] = tuple((each.power, each.log, -1.0 - at) for at, each in enumerate(GRID_TERMS))
 """The factors of process grids."""
+SORTED: Factor = (-1.0, 1.0, 0.0)
+"""A share that is sorted or transformed."""
 LEVELS = (1.0, 1 / 2, 1 / 3)
 """Powers a with which growth levels off: what others have of everything, neighbours on a grid whose domain ends."""
 LEVELLING: tuple[Factor, ...] = tuple((0.0, 0.0, -1.0 - len(GRID_TERMS) - at) for at in range(len(LEVELS)))

@@ -28,6 +28,7 @@ from ranksight.model.search.terms import (
     GRIDDED,
     ONE,
     SHIFTED,
+    SORTED,
     Factor,
     Hypotheses,
     ghosted,
@@ -86,7 +87,7 @@ _COARSE: tuple[Factor, ...] = tuple(
     )
 )
 # A share that is sorted or transformed, and the part of it that others get of it.
-_SHARES: tuple[Factor, ...] = ((-1.0, 1.0, 0.0), (-2.0, 0.0, 0.0))
+_SHARES: tuple[Factor, ...] = (SORTED, (-2.0, 0.0, 0.0))
 # Lengths and faces of a block with what surrounds it: (n/x + 2) (n/y + 2) (n/z + 2).
 _OTHERS = on_a_grid("x - 1")
 _LENGTHS, _FACES = on_a_grid("1/x + 1/y + 1/z"), on_a_grid("(x + y + z) / ranks")
@@ -101,7 +102,7 @@ def default(parameters: int) -> Offer:
     if parameters > MOST:
         raise InputError(f"{parameters} parameters are too many", f"fit at most {MOST} at once and hold the others")
     return Crossed(
-        _FALLS + GROWING + STEEP + DOUBLING,
+        (*_FALLS, SORTED) + GROWING + STEEP + DOUBLING,
         COARSE[parameters],
         parameters,
         grids=tuple(factor for factor, each in GRIDDED.items() if each.crossed),
@@ -256,6 +257,7 @@ _FEW: tuple[Factor, ...] = (
     *((-n / d, 0.0, 0.0) for n, d in ((2, 1), (1, 1), (2, 3), (1, 2), (1, 3))),
     *((n / d, 0.0, 0.0) for n, d in ((1, 3), (1, 2), (2, 3), (1, 1), (4, 3), (3, 2), (5, 3), (2, 1), (5, 2), (3, 1))),
     *((i, j, 0.0) for i, j in ((0.0, 1.0), (0.0, 2.0), (0.5, 1.0), (1.0, 1.0), (1.0, 2.0), (2.0, 1.0))),
+    SORTED,
 )
 _FEWEST: tuple[Factor, ...] = (
     *((-n / d, 0.0, 0.0) for n, d in ((1, 1), (2, 3), (1, 2))),

@@ -269,6 +269,9 @@ class _Solver:
         cost = (of_terms + costs["cyclic"] * cyclic)[:, None] + others[None]
         volume = 0.5 * np.log(np.where(regular, determinant, 1.0))
         usable = regular & (proves | (left == 0)) & (~numbers[:, None] | (left == 0))
+        # What is special enough to stand alone has no exceptions but two ranks: with some it would be anything.
+        special = np.array([any(terms[i].most == 1 for i in one) for one in members])
+        usable &= ~special[:, None] | (left <= ~first)
         return cls(place, basis, inverse, kept, usable, proves, volume, cost)
 
     def solve(self, values: Array) -> tuple[Array, Index]:

@@ -85,6 +85,17 @@ HALVING = "(2^floor(log2(ranks)) - 1) / ranks"
 """Parts of a vector that recursive halving sends, a half of what is left in each step."""
 
 
+DOUBLED = "(floor(log2(ranks)) 2^floor(log2(ranks)) + 2 (ranks - 2^floor(log2(ranks)))) / ranks"
+"""Messages of a reduction by recursive doubling, to which ranks beyond the power of two hand over, and which hands the
+result back."""
+
+
+def doubled(ranks: int) -> int:
+    """Messages of all ranks in a reduction by recursive doubling."""
+    full = 1 << doublings(ranks)
+    return doublings(ranks) * full + 2 * (ranks - full)
+
+
 @lru_cache(maxsize=4096)
 def ones(ranks: int) -> int:
     """Bits set in the numbers of all ranks together."""
@@ -110,6 +121,7 @@ def _chain() -> list[RankTerm]:
             1, "floor(log2(ranks)) 2^floor(log2(ranks)) / ranks",
             lambda s: doublings(s[0]) * (1 << doublings(s[0])) / s[0],
         ),
+        RankTerm(1, DOUBLED, lambda s: doubled(s[0]) / s[0], 1),
         RankTerm(1, "sum_k(ceil(ranks / 2^k) - 1) / ranks", lambda s: coarsened(s[0]) / s[0]),
         RankTerm(1, HALVING, lambda s: ((1 << doublings(s[0])) - 1) / s[0]),
     ]  # fmt: skip
@@ -206,20 +218,40 @@ def turned_sides(sides: Sides) -> Sides:
     return sides[::-1] if sum(side > 1 for side in sides) == 1 else sides
 
 
+_ALONG: dict[str, Callable[[int, int], float]] = {
+    ENDS[0]: lambda s, p: 1 - 1 / s,
+    ENDS[1]: lambda s, p: (s - 1) / p,
+    RINGS[0]: lambda s, p: float(s > 1),
+    RINGS[1]: lambda s, p: (s > 1) * s / p,
+}
+"""Their values, of a side and the ranks."""
+
+
 def _turned() -> list[RankTerm]:
-    values: dict[str, Callable[[int, int], float]] = {
-        ENDS[0]: lambda s, p: 1 - 1 / s,
-        ENDS[1]: lambda s, p: (s - 1) / p,
-        RINGS[0]: lambda s, p: float(s > 1),
-        RINGS[1]: lambda s, p: (s > 1) * s / p,
-    }
     terms = []
-    for at, (text, of) in itertools.product(range(2), values.items()):
+    for at, (text, of) in itertools.product(range(2), _ALONG.items()):
 
         def one(s: Sides, at: int = at, of: Callable[[int, int], float] = of) -> float:
             return of(turned_sides(s)[at], prod(s))
 
         terms.append(RankTerm(2, text.format("xy"[at]), one, 2, True))
+    return terms
+
+
+def _walls(d: int) -> list[RankTerm]:
+    """Those of domains that are periodic along some sides and end along the others, as a channel between walls."""
+    terms = []
+    for ring, end in zip(RINGS, ENDS, strict=True):
+        for rings in itertools.product((True, False), repeat=d):
+            if len(set(rings)) == 1:
+                continue
+            texts = [ring if each else end for each in rings]
+
+            def value(s: Sides, texts: list[str] = texts) -> float:
+                return sum(_ALONG[text](side, prod(s)) for text, side in zip(texts, s, strict=True))
+
+            text = " + ".join(f"({text.format(name)})" for text, name in zip(texts, "xyz"[:d], strict=True))
+            terms.append(RankTerm(d, text, value, 1))
     return terms
 
 
@@ -230,6 +262,8 @@ _EVERY = (
     *_grid(2),
     *_grid(3),
     *_turned(),
+    *_walls(2),
+    *_walls(3),
     *(term for ways in HALO_TERMS.values() for way in ways for term in way),
 )
 RANK_TERMS = {term.name: term for term in _EVERY}

@@ -213,6 +213,22 @@ def test_ranks_not_measured_send_what_the_algorithm_does(total: Callable[[int], 
     assert law.formula(0)
 
 
+def channel(p: int) -> int:
+    """Periodic along the two longest sides, between walls along the third."""
+    x, y, z = dims_create(p, 3)
+    return p * 2 * ((x > 1) + (y > 1)) + 2 * x * y * (z - 1)
+
+
+@pytest.mark.parametrize("total", [doubling, channel])
+def test_five_numbers_of_ranks_leave_the_truth_in_the_interval(total: Callable[[int], float]) -> None:
+    law = fit_rank_laws(series(total, (1, 2, 4, 6, 8)), {("main: Send", "messages")})
+    said = law.predict(np.array([[p, 32.0] for p in (12, 16, 27, 32, 64)]))
+    true = np.array([total(p) / p for p in (12, 16, 27, 32, 64)])
+    assert (said.lower[0] <= true * (1 + 1e-9)).all()
+    assert (true <= said.upper[0] * (1 + 1e-9)).all()
+    assert (said.upper[0] < 2.1 * true).all()
+
+
 def test_coefficients_are_functions_of_the_size() -> None:
     given = series(rows, range(2, 9), (32.0, 48.0, 64.0))
     law = fit_rank_laws(given, {("main: Send", "messages")})

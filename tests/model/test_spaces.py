@@ -147,6 +147,14 @@ def test_steep_growth_over_sizes_is_divided_among_ranks() -> None:
     assert said.value[0, 0] == pytest.approx(law(ahead)[0], rel=0.05)
 
 
+def test_a_share_that_is_sorted_is_found_at_several_sizes() -> None:
+    points = np.array([(p, n) for p in (1, 2, 4, 6, 8) for n in (100, 150, 220)], dtype=float)
+    ranks, size = points.T
+    counted = 400 * size * (9 * np.log2(ranks) + 3) / ranks
+    fitted = fit_series(Series(("ranks", "size"), points, counted[None, :, None], ("merge",), ("instructions",)))
+    assert fitted.predict(np.array([[64.0, 220.0]])).value[0, 0] == pytest.approx(400 * 220 * 57 / 64, rel=1e-6)
+
+
 @pytest.mark.parametrize("parts", [(1.0, 1.0, 0.0), (0.3, 1.0, 0.0), (0.0, 1.0, 0.5)])
 def test_times_of_lines_faces_and_volumes_add_up(parts: tuple[float, ...]) -> None:
     sizes = np.array([8.0, 16.0, 32.0, 64.0, 128.0])
