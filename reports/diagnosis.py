@@ -191,7 +191,7 @@ def _unvaried(found: Diagnosis) -> Text:
 def _examined(found: Diagnosis) -> str:
     """Growth, efficiency, imbalance and waiting where no trouble was found, and what was not measured."""
     table, scaling = found.efficiencies(), found.scaling()
-    known = table[["load_balance", "communication"]].notna().all()
+    known = table[["load_balance", "communication"]].notna().any()
     if _varied(found):
         grows, large = scaling["verdict"] == "grows", scaling["share"] >= SMALL
         heavy = "of 1% of the time or more " if (grows & ~large).any() else ""
@@ -208,7 +208,9 @@ def _examined(found: Diagnosis) -> str:
     else:
         said = ["growth is not known: measure several numbers of ranks"]
     if known["load_balance"]:
-        said.append(f"imbalance is {format_factor(1 / float(table['load_balance'].iloc[-1]))}")
+        balance = float(table["load_balance"].iloc[-1])
+        uneven = f"is {format_factor(1 / balance)}" if balance == balance else f"at {ranks_words(found.line.ranks[-1])}"
+        said.append(f"imbalance {uneven}{'' if balance == balance else ': insufficient data'}")
     if known["communication"]:
         said.append("no serialised waiting was found")
     unknown = [text for name, text in (("load_balance", "ranks"), ("communication", "messages")) if not known[name]]

@@ -62,6 +62,8 @@ class Evidence:
     """Part of what slowest ranks take beyond the mean that is in `imbalance`; the rest others wait inside of
     kernels."""
     ratio: Array | None = None  # (K, k): work of the busiest rank of a kernel over the mean of all; NaN of even kernels
+    balanced: Mask | None = None
+    """Whether the part of its time that is imbalance has an answer, (K, k); None where no imbalance was measured."""
     slowest: tuple[str, ...] = ()  # the class of ranks that the program waits for, (k,); empty where it is not known
     imputed: Mask | None = None  # (K, k): whether no sample fell on a kernel, so that its time is assumed
     samples: Array | None = None  # (K, k)

@@ -1,0 +1,116 @@
+"""What two screens show of one model says the same thing."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ranksight.cli.main import main
+from ranksight.core.experiment import Experiment, Run
+from ranksight.model.fit import assemble
+from ranksight.model.fitted_model import Model
+from ranksight.reports.html.page import render
+
+Work = Callable[[int], np.ndarray]
+RANKS = (2, 4, 8, 16, 32)
+
+
+def by_rank(folder: Path, work: Work, barrier: bool = True, noise: float = 0.01) -> Experiment:
+    """Runs in which ranks compute as `work` has it, and wait for the slowest in a barrier."""
+    made, random = Experiment.create(folder / "runs", "program", ["ranks"]), np.random.default_rng(3)
+    for p in RANKS:
+        for repetition in range(2):
+            took = work(p) * (1 + noise * random.standard_normal(p))
+            rows = pd.DataFrame({"kernel": "solve", "rank": np.arange(p), "time": took})
+            if barrier:
+                waits = pd.DataFrame({"kernel": "MPI_Barrier", "rank": np.arange(p), "time": took.max() - took + 1e-3})
+                rows = pd.concat([rows, waits], ignore_index=True)
+            made.add(Run({"ranks": p}, repetition=repetition), rows)
+    return made
+
+
+def shown(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    main(list(words))
+    return " ".join(capsys.readouterr().out.split())
+
+
+def page_of(model: Model, made: Experiment, **target: float) -> str:
+    """The words of the report."""
+    from ranksight.reports.html.context import Context
+    from ranksight.reports.sweep import sweep
+
+    along = next(iter(target))
+    text = render(Context(model, sweep(model, along=along, to=target[along]), (made,)), None)
+    text = re.sub(r"(?s)<(script|style).*?</\1>", "", text)
+    return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", text)).split())
+
+
+@pytest.fixture(scope="module")
+def unanswered(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Experiment]:
+    """The first rank has more with the ranks, so that at 512 the laws of the imbalance have no answer."""
+    folder = tmp_path_factory.mktemp("unanswered")
+    made = by_rank(folder, lambda p: 100 / p + np.where(np.arange(p) == 0, 0.05 * p, 0.0))
+    assemble(made)[0].save(folder / "m.json")
+    return folder / "m.json", made
+
+
+def test_an_imbalance_without_an_answer_is_said_and_divides_nothing(
+    unanswered: tuple[Path, Experiment], capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, made = unanswered
+    model = Model.load(file)
+    found = model.diagnose(ranks=512)
+    table = found.efficiencies().set_index("ranks")
+    assert np.isnan(table.loc[512, ["load_balance", "parallel", "computation_scaling"]].astype(float)).all()
+    assert np.isfinite(table.loc[32, ["load_balance", "parallel", "computation_scaling"]].astype(float)).all()
+    assert found.parts["imbalance"].tolist() == [0.0]
+    (row,) = found.balance().query("kernel == 'solve'").to_dict("records")
+    assert np.isnan([row["ahead"], row["lost"]]).all()
+    said = "the imbalance of solve at ranks = 512 has insufficient data"
+    assert said in shown(capsys, "predict", str(file), "--ranks", "512")
+    diagnosed = shown(capsys, "diagnose", str(file), "--ranks", "512")
+    assert "insufficient data for its imbalance at 512" in diagnosed
+    assert "the busiest rank" not in diagnosed
+    page = page_of(model, made, ranks=512)
+    assert "From 512 ranks on the imbalance has insufficient data" in page
+    assert "the busiest rank" not in page
+    # Where it has an answer nothing is said.
+    assert "insufficient data" not in shown(capsys, "predict", str(file), "--ranks", "64", "--kernel", "solve")
+
+
+def test_a_class_without_a_law_goes_on_as_the_busiest_rank_that_it_is(unanswered: tuple[Path, Experiment]) -> None:
+    """The program took less than its slowest kernel, where the law of the busiest rank had an answer alone."""
+    model = Model.load(unanswered[0])
+    for ranks in (64, 128, 200, 256, 300):
+        program, solve = (
+            next(each.value for each in model.predict(ranks=ranks, metrics="time").answers if each.kernel == kernel)
+            for kernel in (None, "solve")
+        )
+        assert program == pytest.approx(solve, rel=0.06)
+
+
+def test_a_rank_has_one_name_on_all_screens(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made = by_rank(tmp_path, lambda p: 100 / p * np.where(np.arange(p) == p - 1, 1.3, 1.0))
+    model = assemble(made)[0]
+    model.save(tmp_path / "m.json")
+    predicted = shown(capsys, "predict", str(tmp_path / "m.json"), "--ranks", "32,128")
+    diagnosed = shown(capsys, "diagnose", str(tmp_path / "m.json"), "--ranks", "128")
+    assert "at ranks = 32 all wait for rank 31, the last, which" in predicted
+    assert "at ranks = 128 all wait for rank 127, the last, which" in predicted
+    assert "rank 31, the last, does" in diagnosed
+    assert "all wait for rank 127, the last" in diagnosed
+    assert "all wait for rank 127, the last" in page_of(model, made, ranks=128)
+
+
+def test_no_rank_is_named_where_another_may_take_longer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The last two ranks have as much work."""
+    made = by_rank(tmp_path, lambda p: 100 / p * np.where(np.arange(p) >= p - 2, 1.2, 1.0))
+    assemble(made)[0].save(tmp_path / "m.json")
+    assert "all wait for" not in shown(capsys, "predict", str(tmp_path / "m.json"), "--ranks", "512")
+    assert "all wait for" not in shown(capsys, "diagnose", str(tmp_path / "m.json"), "--ranks", "512")
