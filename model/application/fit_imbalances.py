@@ -164,20 +164,29 @@ def _unwaited(
     parameters: Sequence[str], tables: Sequence[tuple[Run, pd.DataFrame]], **settings: Any
 ) -> Unwaited | None:
     """The law of communication without waiting; None where not both it and computation were timed by rank."""
-    rests: list[tuple[tuple[float, ...], float, float]] = []
+    rests: list[tuple[tuple[float, ...], float, float, dict[str, float]]] = []
     for run, table in tables:
         calls = np.array([communicates(str(kernel)) for kernel in table.columns], dtype=bool)
         ranks = int(run.configuration["ranks"])
         if 1 < ranks <= len(table) and calls.any() and not calls.all():
             work = by_rank(table, ranks)
-            rests.append((run.point(tuple(parameters)), *beyond_slowest(work[:, ~calls], work[:, calls].sum(axis=1))))
+            rest, more, at = beyond_slowest(work[:, ~calls], work[:, calls].sum(axis=1))
+            of_calls = dict(zip(map(str, table.columns[calls]), work[at, calls].tolist(), strict=True))
+            rests.append((run.point(tuple(parameters)), rest, more, of_calls))
     if len({point for point, *_ in rests}) < FEWEST:
         return None
-    phased = in_phases(*np.array([rest for _, *rest in rests]).T)
+    phased = in_phases(*np.array([[rest, more] for _, rest, more, _ in rests]).T)
+    names = dict.fromkeys(name for *_, of_calls in rests for name in of_calls)
     seconds: dict[tuple[float, ...], list[float]] = {}
-    for point, rest, more in rests:
-        seconds.setdefault(point, []).append(max(rest - more, 0.0) if phased else rest)
-    return fit_unwaited(parameters, seconds, phased, **settings)
+    each: dict[str, dict[tuple[float, ...], list[float]]] = {name: {} for name in names}
+    for point, rest, more, of_calls in rests:
+        unwaited = max(rest - more, 0.0) if phased else rest
+        seconds.setdefault(point, []).append(unwaited)
+        took = sum(of_calls.values())
+        for name in names:
+            part = of_calls.get(name, 0.0) / took if took > 0 else 0.0
+            each[name].setdefault(point, []).append(unwaited * part)
+    return fit_unwaited(parameters, seconds, phased, each, **settings)
 
 
 def _having(tables: Tables) -> dict[str, tuple[float, float]]:

@@ -13,6 +13,7 @@ import pytest
 
 from ranksight.cli.main import main
 from ranksight.core.experiment import Experiment, Run
+from ranksight.model.application.measured import Measured, seconds_of
 from ranksight.model.fit import assemble
 from ranksight.model.fitted_model import Model
 from ranksight.reports.html.page import render
@@ -114,3 +115,33 @@ def test_no_rank_is_named_where_another_may_take_longer(tmp_path: Path, capsys: 
     assemble(made)[0].save(tmp_path / "m.json")
     assert "all wait for" not in shown(capsys, "predict", str(tmp_path / "m.json"), "--ranks", "512")
     assert "all wait for" not in shown(capsys, "diagnose", str(tmp_path / "m.json"), "--ranks", "512")
+
+
+def test_a_call_has_what_it_takes_by_itself_and_no_part_of_the_waiting(tmp_path: Path) -> None:
+    """Of what is no waiting, a send of 0.2 s had a part in proportion to the times with their waiting."""
+    made = Experiment.create(tmp_path / "runs", "program", ["ranks"])
+    for p in RANKS:
+        took = 100 / p * np.where(np.arange(p) == p - 1, 1.3, 1.0)
+        waits = took.max() - took + 0.05 * np.log2(p)
+        each = {"solve": took, "MPI_Isend": np.full(p, 0.2), "MPI_Allreduce": waits}
+        tables = [pd.DataFrame({"kernel": name, "rank": np.arange(p), "time": x}) for name, x in each.items()]
+        made.add(Run({"ranks": p}), pd.concat(tables, ignore_index=True))
+    model = assemble(made)[0]
+    model.save(tmp_path / "m.json")
+    for ranks in (8, 32, 512):
+        times = Model.load(tmp_path / "m.json").diagnose(ranks=ranks).verdicts().set_index("kernel")["time"]
+        assert times["MPI_Isend"] == pytest.approx(0.2, rel=0.02)
+        assert times["MPI_Allreduce"] == pytest.approx(0.05 * np.log2(ranks), rel=0.05)
+
+
+def test_kinds_of_messages_have_what_the_rank_that_waits_least_spends() -> None:
+    """An mpiP profile of four ranks: all but one wait 3.75 s in the reduction for the last."""
+    seconds = {"point-to-point": 0.2, "Allreduce": 3.85}
+    least = {"point-to-point": 0.2, "Allreduce": 0.1}
+    run = Measured((4.0,), seconds, 0.3 / 4.05, 30.0, least)
+    prices = {kind: np.array([1.0]) for kind in seconds}
+    taken = seconds_of([run], {(4.0,): 3.75}, prices)
+    assert {kind: float(each[0]) for kind, each in taken.items()} == pytest.approx(least)
+    # What waits for no imbalance belongs to the calls that have it.
+    taken = seconds_of([run], {(4.0,): 1.75}, prices)
+    assert {kind: float(each[0]) for kind, each in taken.items()} == pytest.approx(least | {"Allreduce": 2.1})
