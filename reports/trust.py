@@ -11,7 +11,7 @@ from ranksight.core.records import dataclass
 from ranksight.core.units import counted
 from ranksight.model.notes import one_domain
 from ranksight.model.uncertainty import forecast
-from ranksight.reports.measured import COMPUTED, SUMMED, WHOLLY, Measured
+from ranksight.reports.measured import COMPUTED, SLOWEST, SUMMED, WHOLLY, Measured
 from ranksight.reports.sweep import Sweep, place, sufficient
 
 Grade = Literal["good", "fair", "poor"]
@@ -89,7 +89,12 @@ def _machine(sweep: Sweep) -> list[Fact]:
     return [Fact("fair", "Another machine", f"{runs}. Assumed: {said}.")]
 
 
-COMPARED = {WHOLLY: "time", COMPUTED: "computation", SUMMED: "the sum of the kernels' times"}
+COMPARED = {
+    WHOLLY: "time",
+    COMPUTED: "computation",
+    SUMMED: "the sum of the kernels' times",
+    SLOWEST: "the time of the slowest rank",
+}
 """What is held against what was measured, by what the measured time is."""
 
 
@@ -108,7 +113,8 @@ def _checked(sweep: Sweep, found: Measured | None) -> list[Fact]:
         value, low, high = total.value[0], total.lower[0], total.upper[0]
     else:
         broken = sweep.model.breakdown(points, sweep.level)
-        alone = broken.computing
+        # What a measured time holds is held against the same parts of the predicted one.
+        alone = broken.total.value[0] - broken.parts["others"] if what == SLOWEST else broken.computing
         ratio = alone / broken.total.value[0]
         value, low, high = alone, broken.total.lower[0] * ratio, broken.total.upper[0] * ratio
     errors = np.abs(value / measured[fresh] - 1)

@@ -71,7 +71,8 @@ def _by_kind(run: Run, messages: pd.DataFrame) -> pd.DataFrame:
     if table.empty:
         return messages.iloc[:0, :0]
     ranks = np.arange(int(run.configuration["ranks"])) if (table["rank"] >= 0).all() else table["rank"].unique()
-    return table.pivot_table("seconds", "rank", "kind", "sum", observed=True).reindex(ranks).fillna(0.0)
+    sums: pd.DataFrame = table.pivot_table("seconds", "rank", "kind", "sum", observed=True).reindex(ranks).fillna(0.0)
+    return sums
 
 
 def calls(experiment: Experiment) -> dict[str, tuple[Array, Array, Array]]:

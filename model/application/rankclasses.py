@@ -96,7 +96,8 @@ class RankClasses(Stored):
         surer = ~np.isfinite(single).all(axis=0) | (_width(divided) < _width(single))
         ends = np.where(np.isfinite(divided).all(axis=0) & surer, divided, ends)
         # A class whose rank did most is the busiest rank, whose law may have an answer where its own has none.
-        by_busiest = self._by_busiest(np.isfinite(single).all(axis=0) | np.isfinite(divided).all(axis=0))
+        by_law = np.isfinite(np.stack([single, divided])).all(axis=1).any(axis=0)
+        by_busiest = self._by_busiest(np.asarray(by_law))
         ends[:, : len(CLASSES)] = np.where(by_busiest, ends[:, len(CLASSES) :], ends[:, : len(CLASSES)])
         # Where few ranks do the most, few runs show them among the others, and their law is the less steady one.
         ends[:, 2] = np.minimum(ends[:, 2], ends[:, [0, 1, 3]].max(axis=1))
@@ -111,7 +112,8 @@ class RankClasses(Stored):
     def known(self, points: Array) -> Mask:
         """Whether a ratio of :meth:`ratios` was measured at `points` (k, m), or a law has an answer there, (4, K, k);
         where neither is so the last one measured is taken for it."""
-        by_law = np.isfinite(self._by_ratio(points)).all(axis=0) | np.isfinite(self._divided(points)).all(axis=0)
+        each = np.stack([self._by_ratio(points), self._divided(points)])
+        by_law: Mask = np.asarray(np.isfinite(each).all(axis=1).any(axis=0))
         by_law[: len(CLASSES)] |= self._by_busiest(by_law)
         at, place = np.nonzero((points[:, None] == self.points[None]).all(axis=2))
         by_law[..., at] |= np.isfinite(self.measured[:, :, place])

@@ -17,6 +17,7 @@ from ranksight.model.application.measured import Measured, seconds_of
 from ranksight.model.fit import assemble
 from ranksight.model.fitted_model import Model
 from ranksight.reports.html.page import render
+from ranksight.reports.measured import measured
 
 Work = Callable[[int], np.ndarray]
 RANKS = (2, 4, 8, 16, 32)
@@ -145,3 +146,17 @@ def test_kinds_of_messages_have_what_the_rank_that_waits_least_spends() -> None:
     # What waits for no imbalance belongs to the calls that have it.
     taken = seconds_of([run], {(4.0,): 1.75}, prices)
     assert {kind: float(each[0]) for kind, each in taken.items()} == pytest.approx(least | {"Allreduce": 2.1})
+
+
+def test_the_measured_times_of_a_report_are_those_that_are_predicted(tmp_path: Path) -> None:
+    """Kernels' times with the waiting for each other were drawn next to a time without it."""
+    made = by_rank(tmp_path, lambda p: 100 / p * np.where(np.arange(p) == p - 1, 1.3, 1.0))
+    model = assemble(made)[0]
+    found = measured(model, [made])
+    assert found is not None
+    times, what = found.total(model)
+    assert what == "measured slowest rank without waiting"
+    assert times == pytest.approx(
+        model.predict(ranks=list(RANKS), metrics="time").table().query("kernel.isna()")["value"], rel=0.01
+    )
+    assert "measured slowest rank without waiting, used in the fit" in page_of(model, made, ranks=64)
