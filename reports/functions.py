@@ -12,12 +12,12 @@ import numpy as np
 from ranksight.core.errors import RanksightError
 from ranksight.core.experiment import WHOLE
 from ranksight.core.metrics import metric as described
-from ranksight.core.units import format_factor, in_full
+from ranksight.core.units import in_full
 from ranksight.model.fitting.contradictions import contradictions
 from ranksight.model.search.basis import AHEAD
 from ranksight.model.series.noise import without_outliers
 from ranksight.model.series.poisson import HALF
-from ranksight.model.uncertainty.forecast import OK, REASONS
+from ranksight.model.uncertainty.forecast import OK, REASONS, spanned
 from ranksight.reports.formula import LATEX, identifier, latex, python, readable
 from ranksight.reports.pasted import latex_text
 from ranksight.reports.similar import merged
@@ -93,7 +93,7 @@ def functions(model: Model, chosen: Sequence[int] | None = None) -> list[dict[st
 
 def far(difference: float) -> str:
     """A relative difference, as a share or, from :data:`TIMES` on, as a factor."""
-    return f"{difference:.0%}" if difference < TIMES else f"a factor of {format_factor(1 + difference)}"
+    return f"{difference:.0%}" if difference < TIMES else f"a factor of {spanned(1 + difference)}"
 
 
 def _two_values(model: Model, i: int) -> str:
@@ -208,7 +208,8 @@ def listing(rows: list[dict[str, Any]], form: str, parameters: tuple[str, ...]) 
     for row in kept:
         text = python(row["formula"], parameters)
         unit = described(row["metric"]).unit
-        apart = f", within {row['difference_from_predict']:.1%} of predict" if row["difference_from_predict"] else ""
+        apart = row["difference_from_predict"]
+        apart = f", within {f'{apart:.1%}' if apart < TIMES else far(apart)} of predict" if apart else ""
         what = f"{row['metric']} of {row['kernel']}{f', {unit}' if unit else ''}{apart}"
         name = f"{identifier(row['metric'])}__{identifier(str(row['kernel']))}"
         seen[name] += 1

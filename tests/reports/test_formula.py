@@ -14,7 +14,7 @@ from ranksight.cli import main
 from ranksight.counters.frames import from_frame
 from ranksight.model.fit import fit
 from ranksight.reports.formula import FUNCTIONS, identifier, latex, python, readable
-from ranksight.reports.functions import functions
+from ranksight.reports.functions import far, functions
 
 
 @pytest.mark.parametrize(
@@ -146,3 +146,27 @@ def test_printed_functions_of_counts_compute_them() -> None:
         text = python(row["formula"], ("ranks",))
         found = [eval(text, {name: getattr(math, name) for name in FUNCTIONS}, {"ranks": int(p)}) for p in ranks]
         assert found == pytest.approx(known[row["kernel"]].tolist(), rel=1e-3), row["formula"]
+
+
+def test_a_limit_of_a_parameter_has_a_form_in_every_notation() -> None:
+    text = "2 * max(width, 0.01)^(-1) + 3 * min(ranks, 8)^2"
+    assert readable(text) == "2 / max(width, 0.01) + 3 · min(ranks, 8)²"
+    assert eval(python(text, ("width", "ranks")), {"width": 0.001, "ranks": 64}) == pytest.approx(2 / 0.01 + 3 * 8**2)
+    assert "\\max\\left(\\mathrm{width}, 0.01\\right)" in latex(text)
+
+
+def test_what_a_mesh_width_no_longer_changes_is_printed_as_it_is_predicted(tmp_path: Path) -> None:
+    """1 / max(width, w), w a width that was measured: terms of the inverse had no such form and became powers."""
+    widths = 2.0 ** -np.arange(1, 9)
+    table = pd.DataFrame({"width": widths, "time": 1 / np.maximum(widths, 2.0**-5)})
+    model = fit(from_frame(table, ["width"], metrics=["time"]), platform=None)
+    (row,) = functions(model)
+    assert "max(width, 0.0312)" in row["formula"]
+    assert row["difference_from_predict"] < 0.05
+    python_of = python(row["formula"], ("width",))
+    assert eval(python_of, {"width": 2.0**-10}) == pytest.approx(32, rel=0.05)
+
+
+def test_no_difference_is_infinite_in_words() -> None:
+    assert far(float("inf")) == "a factor of a million and more"
+    assert far(1.5) == "a factor of 2.5"
