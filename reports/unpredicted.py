@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from ranksight.analysis.planning.remedies import named_run
 from ranksight.core.experiment import WHOLE
 from ranksight.core.records import dataclass
 from ranksight.core.valuerules import infer, next_value
+from ranksight.model.largest import larger, largest_values
+from ranksight.model.process.solve import dividing
 from ranksight.model.uncertainty import forecast
 from ranksight.reports.sweep import RANKS, Sweep, place
 
@@ -63,7 +63,8 @@ def remedy(sweep: Sweep, status: int, row: int | None = None, then: str = "") ->
     if status == forecast.FEW_POINTS:
         low, high = sweep.trained
         column = model.training[:, model.parameters.index(sweep.along)]
-        more = np.setdiff1d(infer(column, sweep.along == RANKS).values(low, 4 * high, sweep.along == RANKS), column)
+        ends = (low / 4, high) if dividing(column[:, None])[0] else (low, 4 * high)
+        more = np.setdiff1d(infer(column, sweep.along == RANKS).values(*ends, sweep.along == RANKS), column)
         few = ", ".join(f"{value:g}" for value in more[:FEW])
         return f"measure {sweep.along} {few} as well" if few else f"measure more values of {sweep.along}"
     if status == forecast.UNVARIED:
@@ -81,17 +82,20 @@ def remedy(sweep: Sweep, status: int, row: int | None = None, then: str = "") ->
 def next_run(sweep: Sweep) -> str:
     """The target where it is near, else about twice what was measured, of ranks a number that follows the rule of those
     measured: a run that people can do, and that moves the bound."""
-    asked: Mapping[str, float] = sweep.target
-    here = np.array([asked[name] for name in sweep.model.parameters])
-    if (sweep.model.training == here).all(axis=1).any():  # these runs were made
-        asked = {**asked, sweep.along: float("inf")}
+    training, asked = sweep.model.training, dict(sweep.target)
+    most, twice = largest_values(training), larger(training, np.full(training.shape[1], 2.0))
+    finer = dividing(training)
+    if (training == np.array([asked[name] for name in sweep.model.parameters])).all(axis=1).any():  # these were made
+        asked[sweep.along] = 0.0 if finer[sweep.model.parameters.index(sweep.along)] else float("inf")
     words = []
     for at, name in enumerate(sweep.model.parameters):
-        column = sweep.model.training[:, at]
-        high = float(column.max())
-        value = min(asked[name], 2 * high) if asked[name] > high else asked[name]
-        if name == RANKS and high < value < asked[name]:
-            ruled = next_value(column, value, asked[name])
-            value = ruled if np.isfinite(ruled) else value
+        value = asked[name]
+        if finer[at]:
+            value = max(value, float(twice[at])) if value < most[at] else value
+        elif value > most[at]:
+            value = min(value, float(twice[at]))
+            if name == RANKS and value < asked[name]:
+                ruled = next_value(training[:, at], value, asked[name])
+                value = ruled if np.isfinite(ruled) else value
         words.append(place(name, value))
     return ", ".join(words)

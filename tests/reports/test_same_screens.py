@@ -16,8 +16,12 @@ from ranksight.core.experiment import Experiment, Run
 from ranksight.model.application.measured import Measured, seconds_of
 from ranksight.model.fit import assemble
 from ranksight.model.fitted_model import Model
+from ranksight.model.largest import largest_run, next_larger
+from ranksight.reports.html.context import Context
 from ranksight.reports.html.page import render
 from ranksight.reports.measured import measured
+from ranksight.reports.sweep import sweep
+from ranksight.reports.unpredicted import next_run
 
 Work = Callable[[int], np.ndarray]
 RANKS = (2, 4, 8, 16, 32)
@@ -44,9 +48,6 @@ def shown(capsys: pytest.CaptureFixture[str], *words: str) -> str:
 
 def page_of(model: Model, made: Experiment, **target: float) -> str:
     """The words of the report."""
-    from ranksight.reports.html.context import Context
-    from ranksight.reports.sweep import sweep
-
     along = next(iter(target))
     text = render(Context(model, sweep(model, along=along, to=target[along]), (made,)), None)
     text = re.sub(r"(?s)<(script|style).*?</\1>", "", text)
@@ -160,3 +161,42 @@ def test_the_measured_times_of_a_report_are_those_that_are_predicted(tmp_path: P
         model.predict(ranks=list(RANKS), metrics="time").table().query("kernel.isna()")["value"], rel=0.01
     )
     assert "measured slowest rank without waiting, used in the fit" in page_of(model, made, ranks=64)
+
+
+@pytest.fixture(scope="module")
+def mesh(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Experiment]:
+    folder = tmp_path_factory.mktemp("mesh")
+    made = Experiment.create(folder / "runs", "mesh", ["width"])
+    for width in (0.5, 0.25, 0.125, 0.0625, 0.03125):
+        for repetition in range(2):
+            table = pd.DataFrame({"kernel": ["solve"], "rank": [0], "time": [0.1 / width**2 * (1 + 0.01 * repetition)]})
+            made.add(Run({"width": width}, repetition=repetition), table)
+    assemble(made)[0].save(folder / "m.json")
+    return folder / "m.json", made
+
+
+def test_all_screens_ask_for_a_finer_mesh_next(
+    mesh: tuple[Path, Experiment], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A smaller width is the larger problem: `fit` asked for half of it, and a report for twice the largest."""
+    file, made = mesh
+    model = Model.load(file)
+    assert next_larger(model).tolist() == [0.015625]
+    assert "--width 0.015625" in shown(capsys, "fit", str(made.path), "-o", str(file), "-f")
+    assert shown(capsys, "diagnose", str(file)).startswith("width 0.03125: ")
+    assert "At width 0.01562," in shown(capsys, "report", str(file), "-f")
+    asked = sweep(model)
+    assert asked.values[[0, -1]].tolist() == [0.5, 0.015625]
+    assert (np.diff(asked.values) < 0).all()
+    assert asked.values[asked.nearest] == 0.03125
+    assert next_run(sweep(model, to=0.001)) == "width 0.01562"
+    assert next_run(sweep(model, to=0.03125)) == "width 0.01562"
+    # A coarser mesh that is asked for is reached from the finest.
+    assert (np.diff(sweep(model, to=2.0).values) > 0).all()
+    page_of(model, made, width=0.001)
+
+
+def test_the_largest_run_is_of_most_cores_and_the_largest_problem() -> None:
+    runs = np.array([[4, 0.1], [8, 0.2], [8, 0.05], [2, 0.01]])
+    assert largest_run(("ranks", "width"), runs) == 2
+    assert largest_run(("ranks", "size"), runs * [1, 100]) == 1
