@@ -139,33 +139,36 @@ def _by_part(share: float) -> Grade:
 
 
 def _parts(sweep: Sweep) -> list[Fact]:
-    """Kernels without a predicted time at the target."""
-    rows = [(kernel, row) for (kernel, name), row in sweep.model.functions.rows.items() if name == "time"]
-    kernels = [(kernel, row) for kernel, row in rows if kernel != WHOLE]
+    """Kernels without a predicted time at the target, of those that make up the program's."""
+    rows = {kernel: row for (kernel, name), row in sweep.model.functions.rows.items() if name == "time"}
+    kernels = sweep.breakdown.program
     if not kernels:
         return []
-    index = np.array([row for _, row in kernels])
-    lost = sweep.said.status[index, -1] != forecast.OK
-    said = np.nan_to_num(sweep.said.value[index, -1])
-    there = float(said[lost].sum() / said.sum()) if said.sum() > 0 else 0.0
-    measured = float(sweep.model.shares[index][lost].sum())
-    share = max(measured, there)
-    if not lost.any():
+    lost = [kernel for kernel in kernels if kernel in rows and sweep.said.status[rows[kernel], -1] != forecast.OK]
+    if not lost:
         every = "the time" if len(kernels) == 1 else "all times"
         return [Fact("good", "Kernels", f"The data suffice for {every} of {counted(len(kernels), 'kernel')}.")]
+    found = sweep.diagnosis
+    table = None if found is None else found.verdicts()
+    there = 0.0 if table is None else float(table.loc[table["kernel"].isin(lost), "share"].sum())
+    measured = float(np.nansum(sweep.model.shown_shares[[rows[kernel] for kernel in lost]]))
+    run = ", ".join(
+        place(name, value)
+        for name, value in zip(sweep.model.parameters, sweep.model.training[sweep.model.largest].tolist(), strict=True)
+    )
     return [
         Fact(
-            _by_part(share),
+            _by_part(max(measured, there)),
             "Kernels",
-            f"{int(lost.sum())} of {len(kernels)} kernels have insufficient data: {measured:.1%} of the computing time "
-            f"measured and {there:.1%} of that predicted.",
+            f"{len(lost)} of {counted(len(kernels), 'kernel')} without sufficient data: "
+            f"{measured:.1%} of the time at {run}, the largest run, and {there:.1%} at the target.",
         )
     ]
 
 
 def _fit(sweep: Sweep) -> list[Fact]:
     """Leave-one-out error of the functions of time, weighted by their share."""
-    fitted, shares = sweep.model.fitted, sweep.model.shares
+    fitted, shares = sweep.model.fitted, np.nan_to_num(sweep.model.shown_shares)
     index = np.array([row for (_, name), row in sweep.model.functions.rows.items() if name == "time"], dtype=np.intp)
     known = index[np.isfinite(fitted.press[index])]
     if not len(known):

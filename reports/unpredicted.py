@@ -7,7 +7,7 @@ import numpy as np
 from ranksight.analysis.planning.remedies import named_run
 from ranksight.core.experiment import WHOLE
 from ranksight.core.records import dataclass
-from ranksight.core.valuerules import infer, next_value
+from ranksight.core.valuerules import infer, infer_finer, next_value
 from ranksight.model.largest import larger, largest_values
 from ranksight.model.process.solve import dividing
 from ranksight.model.uncertainty import forecast
@@ -21,7 +21,7 @@ FEW = 3
 class Unpredicted:
     """One metric of one kernel that has no answer at the target.
 
-    `share`: of the kernel in the measured total of the metric. `remedy`: which measurement would help.
+    `share`: :attr:`ranksight.model.fitted_model.Model.shown_shares`. `remedy`: which measurement would help.
     """
 
     kernel: str
@@ -44,12 +44,12 @@ def unpredicted(sweep: Sweep, then: str = "") -> list[Unpredicted]:
             Unpredicted(
                 fitted.kernels[row],
                 fitted.metrics[row],
-                1.0 if fitted.kernels[row] == WHOLE else float(model.shares[row]),
+                1.0 if fitted.kernels[row] == WHOLE else float(model.shown_shares[row]),
                 str(sweep.said.reason[row, -1]),
                 named_run(str(sweep.said.reason[row, -1])) or remedy(sweep, int(status[row]), int(row), then),
             )
         )
-    return sorted(found, key=lambda one: (one.metric != "time", -one.share))
+    return sorted(found, key=lambda one: (one.metric != "time", -np.nan_to_num(one.share)))
 
 
 def remedy(sweep: Sweep, status: int, row: int | None = None, then: str = "") -> str:
@@ -63,8 +63,11 @@ def remedy(sweep: Sweep, status: int, row: int | None = None, then: str = "") ->
     if status == forecast.FEW_POINTS:
         low, high = sweep.trained
         column = model.training[:, model.parameters.index(sweep.along)]
-        ends = (low / 4, high) if dividing(column[:, None])[0] else (low, 4 * high)
-        more = np.setdiff1d(infer(column, sweep.along == RANKS).values(*ends, sweep.along == RANKS), column)
+        if dividing(column[:, None])[0]:
+            more = np.setdiff1d(infer_finer(column).values(low / 4, high, whole=False), column)[::-1]
+        else:
+            whole = sweep.along == RANKS
+            more = np.setdiff1d(infer(column, whole).values(low, 4 * high, whole), column)
         few = ", ".join(f"{value:g}" for value in more[:FEW])
         return f"measure {sweep.along} {few} as well" if few else f"measure more values of {sweep.along}"
     if status == forecast.UNVARIED:

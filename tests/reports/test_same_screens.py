@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import html
+import io
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import ranksight as rs
 from ranksight.cli.main import main
 from ranksight.core.experiment import Experiment, Run
 from ranksight.model.application.measured import Measured, seconds_of
@@ -194,9 +197,97 @@ def test_all_screens_ask_for_a_finer_mesh_next(
     # A coarser mesh that is asked for is reached from the finest.
     assert (np.diff(sweep(model, to=2.0).values) > 0).all()
     page_of(model, made, width=0.001)
+    planned = shown(capsys, "plan", str(file), "--width", "0.001")
+    assert "width 0.5/2^(n-1) (as measured) to 0.001" in planned
+    assert "next: ranksight measure --width 0.00195312" in planned
 
 
 def test_the_largest_run_is_of_most_cores_and_the_largest_problem() -> None:
     runs = np.array([[4, 0.1], [8, 0.2], [8, 0.05], [2, 0.01]])
     assert largest_run(("ranks", "width"), runs) == 2
     assert largest_run(("ranks", "size"), runs * [1, 100]) == 1
+
+
+def profile(folder: Path) -> list[str]:
+    """mpiP reports of a program whose last rank computes 20 % longer and that sends for 0.2 s."""
+    names, folder = [], folder / "mpip"
+    folder.mkdir()
+    for p in RANKS:
+        computing = 100 / min(p, 8) * np.where(np.arange(p) == p - 1, 1.2, 1.0)
+        waits = computing.max() - computing + 0.05 * np.log2(p)
+        text = ["@ mpiP", "@ Command : ./ring", "@ Version                  : 3.5.0"]
+        text += [f"@ MPI Task Assignment      : {rank} node" for rank in range(p)]
+        text += ["", *section("MPI Time (seconds)"), "Task    AppTime    MPITime     MPI%"]
+        whole = computing + waits + 0.2
+        rows = zip(range(p), whole, waits + 0.2, strict=True)
+        text += [f"{rank:4d} {app:.4g} {mpi:.4g} {100 * mpi / app:.2f}" for rank, app, mpi in rows]
+        text += [f"   * {whole.sum():.4g} {(waits + 0.2).sum():.4g} 10.0"]
+        text += [*section("Callsites: 2"), " ID Lev File/Address        Line Parent_Funct             MPI_Call"]
+        text += ["  1   0 ring.c                42 exchange                 Isend"]
+        text += ["  2   0 ring.c                57 norm                     Allreduce"]
+        text += section(f"Callsite Time statistics (all, milliseconds): {2 * (p + 1)}")
+        text += ["Name              Site Rank  Count      Max     Mean      Min   App%   MPI%"]
+        sent = section("Callsite Message Sent statistics (all, sent bytes)")
+        sent += ["Name              Site Rank   Count       Max      Mean       Min       Sum"]
+        for name, site, took, size in (("Allreduce", 2, waits, 8), ("Isend", 1, np.full(p, 0.2), 8000)):
+            for rank, ms in enumerate((100 * took).tolist()):
+                text.append(f"{name} {site} {rank} 10 {ms:.4g} {ms:.4g} {ms:.4g} 1.0 1.0")
+                sent.append(f"{name} {site} {rank} 10 {size} {size} {size} {10 * size}")
+            ms = 100 * float(took.mean())
+            text += [f"{name} {site} * {10 * p} {100 * took.max():.4g} {ms:.4g} {100 * took.min():.4g} 1.0 1.0", ""]
+            sent += [f"{name} {site} * {10 * p} {size} {size} {size} {10 * p * size}", ""]
+        names.append(str(folder / f"ring.{p}.mpiP"))
+        Path(names[-1]).write_text("\n".join([*text, *sent, *section("End of Report")]) + "\n")
+    return names
+
+
+def section(title: str) -> list[str]:
+    return ["-" * 75, f"@--- {title} {'-' * (69 - len(title))}", "-" * 75]
+
+
+@pytest.fixture(scope="module")
+def profiled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Experiment, str]:
+    folder = tmp_path_factory.mktemp("profiled")
+    with contextlib.redirect_stdout(io.StringIO()) as said:
+        assert main(["import", "mpip", *profile(folder), "-o", str(folder / "runs")]) == 0
+    made = rs.read(folder / "runs")
+    assemble(made)[0].save(folder / "m.json")
+    return folder / "m.json", made, said.getvalue()
+
+
+def test_all_screens_count_the_kernels_that_make_up_the_time(
+    profiled: tuple[Path, Experiment, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What mpiP timed, the kernels that call MPI and the whole program made four, three and five kernels."""
+    file, made, imported = profiled
+    model = Model.load(file)
+    assert re.search(r"kernels\s+3\n", imported)
+    assert len(model.diagnose(ranks=512).verdicts()) == 3
+    assert "3 kernels in the program's time; " in shown(capsys, "report", str(file), "--ranks", "512", "-f")
+    page = page_of(model, made, ranks=512)
+    assert "The data suffice for all times of 3 kernels." in page
+    assert "The 3 largest of 3 kernels" in page
+
+
+@pytest.mark.parametrize("which", ["profiled", "unanswered"])
+def test_shares_are_those_of_the_program_on_all_screens(
+    which: str, request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A fit had the waiting of others in its shares, and a report what was measured with it."""
+    file, made, *_ = request.getfixturevalue(which)
+    model = Model.load(file)
+    shares = model.table().query("metric == 'time'").set_index("kernel")["share"]
+    diagnosed = model.diagnose(ranks=32).verdicts().set_index("kernel")["share"]
+    predicted = {row["kernel"]: row["share"] for row in model.predict(ranks=32).to_dict()["kernels"]}
+    for kernel, share in shares.items():
+        if kernel in diagnosed.index:
+            assert share == pytest.approx(diagnosed[kernel]) == pytest.approx(predicted[kernel])
+        else:
+            assert np.isnan(share)
+    fitted = shown(capsys, "fit", str(made.path), "-o", str(file), "-f")
+    assert "time (s), shares of the program at ranks 32" in fitted
+    assert f"{shares.max():.1%}" in fitted
+    if which == "unanswered":
+        page = page_of(model, made, ranks=512)
+        heavy = model.diagnose(ranks=512).verdicts().set_index("kernel")["share"]
+        assert f"100.0% of the time at 32 ranks, the largest run, and {heavy.sum():.1%} at the target" in page
