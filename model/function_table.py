@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 LOOSE = 0.25
 """Relative error of configurations left out from which a function is inexact, as a report judges it."""
 INEXACT = f"misses configurations left out by more than {LOOSE:.0%}"
-NOT_ASKED = {"factor": float("nan"), "bound": float("nan"), "parameter": "a parameter", "repetitions": ""}
+NOT_ASKED = {"factor": float("nan"), "bound": float("nan"), "parameter": "a parameter"}
 """What reasons name that arise only where a function is asked."""
 
 

@@ -24,14 +24,14 @@ RANKS = "ranks"
 
 def largest_values(training: Array) -> Array:
     """The value of the largest problem in each column of `training` (n, m), (m,)."""
-    return np.where(dividing(training), training.min(axis=0), training.max(axis=0))
+    return np.asarray(np.where(dividing(training), training.min(axis=0), training.max(axis=0)))
 
 
 def larger(training: Array, factors: Array) -> Array:
     """Values that are `factors` (m,) beyond the largest problem in `training` (n, m): more of what grows, less of what
     gets finer."""
     most = largest_values(training)
-    return np.where(dividing(training), most / factors, most * factors)
+    return np.asarray(np.where(dividing(training), most / factors, most * factors))
 
 
 def largest_run(parameters: Sequence[str], training: Array) -> int:

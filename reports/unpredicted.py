@@ -39,27 +39,21 @@ def unpredicted(sweep: Sweep, then: str = "") -> list[Unpredicted]:
     model, fitted = sweep.model, sweep.model.fitted
     status = sweep.said.status[:, -1]
     found = []
-    for row in np.flatnonzero(status != forecast.OK):
-        found.append(
-            Unpredicted(
-                fitted.kernels[row],
-                fitted.metrics[row],
-                1.0 if fitted.kernels[row] == WHOLE else float(model.shown_shares[row]),
-                str(sweep.said.reason[row, -1]),
-                named_run(str(sweep.said.reason[row, -1])) or remedy(sweep, int(status[row]), int(row), then),
-            )
-        )
+    for row in np.flatnonzero(status != forecast.OK).tolist():
+        kernel, reason = fitted.kernels[row], str(sweep.said.reason[row, -1])
+        share = 1.0 if kernel == WHOLE else float(model.shown_shares[row])
+        helps = named_run(reason) or remedy(sweep, int(status[row]), then)
+        found.append(Unpredicted(kernel, fitted.metrics[row], share, reason, helps))
     return sorted(found, key=lambda one: (one.metric != "time", -np.nan_to_num(one.share)))
 
 
-def remedy(sweep: Sweep, status: int, row: int | None = None, then: str = "") -> str:
+def remedy(sweep: Sweep, status: int, then: str = "") -> str:
     """The measurement that would help against one reason; `then` as of :func:`unpredicted`."""
     model = sweep.model
     if status in (forecast.WIDE, forecast.DISAGREE, forecast.TURN, forecast.NOT_POSITIVE):
         return f"measure at {then or next_run(sweep)}"
     if status == forecast.NOISE:
-        needed = float("nan") if row is None else float(model.fitted.repetitions[row])
-        return f"repeat every run {needed:.0f} times" if np.isfinite(needed) else "repeat every run more often"
+        return "repeat every run more often"
     if status == forecast.FEW_POINTS:
         low, high = sweep.trained
         column = model.training[:, model.parameters.index(sweep.along)]

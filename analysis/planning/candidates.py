@@ -166,8 +166,9 @@ def _open(axes: list[Array], measured: Array, targets: Array) -> Array:
     """
     points = np.array(list(itertools.product(*axes)), dtype=np.float64).reshape(-1, len(axes))
     finer = dividing(measured)
-    beyond = points[:, None, :] >= targets[None] * (1 - SMALLEST_STEP)
-    beyond = np.where(finer, points[:, None, :] <= targets[None] * (1 + SMALLEST_STEP), beyond).all(axis=(1, 2))
+    coarse = points[:, None, :] >= targets[None] * (1 - SMALLEST_STEP)
+    fine = points[:, None, :] <= targets[None] * (1 + SMALLEST_STEP)
+    beyond = np.where(finer, fine, coarse).all(axis=(1, 2))
     inside = np.all((targets >= measured.min(axis=0)) & (targets <= measured.max(axis=0)), axis=1)
     points = np.unique(np.concatenate([points[~beyond], targets[inside]]), axis=0)
     seen = set(map(tuple, measured.tolist()))

@@ -24,7 +24,7 @@ from ranksight.reports.html.context import Context
 from ranksight.reports.html.page import render
 from ranksight.reports.measured import measured
 from ranksight.reports.sweep import sweep
-from ranksight.reports.unpredicted import next_run
+from ranksight.reports.unpredicted import next_run, unpredicted
 
 Work = Callable[[int], np.ndarray]
 RANKS = (2, 4, 8, 16, 32)
@@ -291,3 +291,18 @@ def test_shares_are_those_of_the_program_on_all_screens(
         page = page_of(model, made, ranks=512)
         heavy = model.diagnose(ranks=512).verdicts().set_index("kernel")["share"]
         assert f"100.0% of the time at 32 ranks, the largest run, and {heavy.sum():.1%} at the target" in page
+
+
+def test_no_number_of_repetitions_is_named_for_a_constant(tmp_path: Path) -> None:
+    made, random = Experiment.create(tmp_path / "runs", "program", ["ranks"]), np.random.default_rng(4)
+    for p in (1, *RANKS):
+        for repetition in range(2):
+            rows = [
+                {"kernel": "solve", "rank": -1, "time": 100 / p * (1 + 0.01 * random.standard_normal())},
+                {"kernel": "constant", "rank": -1, "time": np.exp(0.9 * random.standard_normal())},
+            ]
+            made.add(Run({"ranks": p}, repetition=repetition), pd.DataFrame(rows))
+    model = assemble(made)[0]
+    noisy = [each for each in unpredicted(sweep(model, to=512)) if each.reason.startswith("noise above the signal")]
+    assert [each.kernel for each in noisy] == ["constant"]
+    assert not re.search(r"\d", noisy[0].reason + noisy[0].remedy)
