@@ -48,10 +48,13 @@ def scaling(found: Diagnosis, most: int) -> list[Block]:
             text += [Text(f"{growth}: {listed}", 2)] if listed else []
             continue
         for row in rows.to_dict("records"):
-            where = f"{names[row['kernel']]} {verdict} from {ranks_words(row['at'])} on"
+            where = f"{names[row['kernel']]} {growth_words(row)} from {ranks_words(row['at'])} on"
             if verdict == "grows":
                 proof = "" if row["named"] else ", by its times alone"
                 text.append(Text(f"{where}: {times_as_long(row)}{proof}", 2))
+            elif slowly(row):
+                longer = f"{format_factor(row['growth'])} times its least"
+                text.append(Text(f"{where}: {format_si(row['last'], 's')} at {last}, {longer}", 2))
             else:
                 text.append(Text(f"{where}: {saturated(row['last'], row['efficiency'], last, parts)}", 2))
     if text_of := efficiency(found):
@@ -68,10 +71,22 @@ WORK = {
 FALLS = "time still falls at the most ranks"
 AT_MOST = "grows at most like log(ranks)"
 """Growth of kernels that scale, in strong and in weak scaling (:mod:`ranksight.analysis.diagnosis.scaling`)."""
+SLOWLY = "grows like log(ranks)"
+"""Growth of a kernel that more ranks do not shorten, and that grows, by no more than is allowed."""
 ROUNDED = 1e-6
 """Part of a rank count by which a crossover at it is off, since both times are rounded."""
 GROWN = 1.1
 """Time at the most ranks over that at the fewest from which a kernel has grown, rather than not been divided."""
+
+
+def slowly(row: Mapping[Any, Any]) -> bool:
+    """Whether a kernel that saturates, of a row of :func:`ranksight.analysis.diagnosis.scaling.table`, grows."""
+    return bool(row["verdict"] == "saturates" and row["growth"] > NOTICED)
+
+
+def growth_words(row: Mapping[Any, Any]) -> str:
+    """How a kernel grows or saturates, of a row of the same table."""
+    return SLOWLY if slowly(row) else str(row["verdict"])
 
 
 def saturated(seconds: float, efficiency: float, last: str, parts: float = math.inf) -> str:

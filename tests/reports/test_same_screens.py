@@ -306,3 +306,21 @@ def test_no_number_of_repetitions_is_named_for_a_constant(tmp_path: Path) -> Non
     noisy = [each for each in unpredicted(sweep(model, to=512)) if each.reason.startswith("noise above the signal")]
     assert [each.kernel for each in noisy] == ["constant"]
     assert not re.search(r"\d", noisy[0].reason + noisy[0].remedy)
+
+
+def test_nothing_that_grows_is_said_to_saturate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made = Experiment.create(tmp_path / "runs", "program", ["ranks"])
+    for p in (1, *RANKS):
+        rows = [
+            {"kernel": "solve", "rank": -1, "time": 100 / min(p, 16)},
+            {"kernel": "halo", "rank": -1, "time": 0.3 + 0.05 * np.log2(p)},
+        ]
+        made.add(Run({"ranks": p}), pd.DataFrame(rows))
+    model = assemble(made)[0]
+    model.save(tmp_path / "m.json")
+    text = shown(capsys, "diagnose", str(tmp_path / "m.json"), "--ranks", "512")
+    assert "solve saturates from 16 ranks on: 6.25 s at 512" in text
+    assert re.search(r"halo grows like log\(ranks\) from \d ranks? on: 7\d\d ms at 512, 2.\d+ times its least", text)
+    page = page_of(model, made, ranks=512)
+    assert "saturates from 16" in page
+    assert "grows like log(ranks) from " in page
