@@ -17,6 +17,7 @@ from ranksight.analysis.diagnosis.evidence import Evidence
 from ranksight.analysis.diagnosis.gathering import gather
 from ranksight.core.arrays import Array, Mask
 from ranksight.core.errors import InputError, meant
+from ranksight.core.experiment import WHOLE
 from ranksight.core.records import dataclass
 from ranksight.model.application.breakdown import Breakdown
 from ranksight.model.fitted_model import Model
@@ -24,6 +25,7 @@ from ranksight.model.largest import larger, largest_values
 from ranksight.model.machine.transfer import measured_platform
 from ranksight.model.process.solve import dividing
 from ranksight.model.uncertainty.forecast import OK, Forecast
+from ranksight.model.uncertainty.rows import choose
 
 RANKS = "ranks"
 TOO_SMALL = "the network has fewer nodes than that needs"
@@ -87,6 +89,14 @@ class Sweep:
         fine = (self.total.status[0] == OK) & np.isfinite(self.total.value[0])
         upto = np.flatnonzero(np.logical_and.accumulate(fine))
         return float(self.values[upto[-1]]) if len(upto) else None
+
+    @cached_property
+    def shown(self) -> Forecast:
+        """Every series of the model, the program's time as it is predicted."""
+        row = self.model.functions.rows.get((WHOLE, "time"))
+        if row is None:
+            return self.said
+        return choose(self.said, self.total, np.array([row]), np.ones((1, len(self.values)), dtype=bool))
 
     @cached_property
     def evidence(self) -> Evidence:
@@ -204,7 +214,8 @@ def sweep(
         raise InputError(f"ranks are asked at {end:g}", "give whole numbers of ranks, 1 or more")
     # A curve begins at the smallest problem and ends at the target.
     finer = bool(dividing(column[:, None])[0]) and end < high
-    values = _values(column, high if finer else low, end, count, whole=along == RANKS)
+    whole = along == RANKS or bool((np.append(model.training[:, model.parameters.index(along)], end) % 1 == 0).all())
+    values = _values(column, high if finer else low, end, count, whole=whole)
     points = asked(values)
     said, broken = model.ask(points, level)
     return Sweep(model, along, values, held, points, said, model.whole_time(said, broken), broken, level, beyond)

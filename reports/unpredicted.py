@@ -37,10 +37,10 @@ def unpredicted(sweep: Sweep, then: str = "") -> list[Unpredicted]:
     `then`: the first run of a plan, where there is one; :func:`next_run` where not.
     """
     model, fitted = sweep.model, sweep.model.fitted
-    status = sweep.said.status[:, -1]
+    status = sweep.shown.status[:, -1]
     found = []
     for row in np.flatnonzero(status != forecast.OK).tolist():
-        kernel, reason = fitted.kernels[row], str(sweep.said.reason[row, -1])
+        kernel, reason = fitted.kernels[row], str(sweep.shown.reason[row, -1])
         share = 1.0 if kernel == WHOLE else float(model.shown_shares[row])
         helps = named_run(reason) or remedy(sweep, int(status[row]), then)
         found.append(Unpredicted(kernel, fitted.metrics[row], share, reason, helps))
