@@ -112,10 +112,10 @@ def shown(model: Model) -> list[int]:
 
     Kernels without weight in a metric are left to the other formats.
     """
-    fitted, shares = model.fitted, np.nan_to_num(model.shown_shares, nan=1.0)
+    fitted, shares, apart = model.fitted, np.nan_to_num(model.shown_shares), np.isnan(model.shown_shares)
     known = sorted(set(fitted.metrics), key=lambda name: (FIRST.index(name) if name in FIRST else len(FIRST), name))
     metrics = np.array(fitted.metrics, dtype=object)
-    heavy = (shares >= LIGHT) | (np.array(fitted.kernels, dtype=object) == WHOLE)
+    heavy = (shares >= LIGHT) | apart | (np.array(fitted.kernels, dtype=object) == WHOLE)
     # What no kernel has any of (an event that never came) says nothing.
     some = heavy | (shares > 0) | (fitted.status != 0)
     found: list[int] = []

@@ -189,7 +189,12 @@ def test_advice_scaling_and_efficiencies_are_the_same(case: Case, capsys: pytest
     assert notebook.verdicts()["share"].tolist() == pytest.approx([row["share"] for row in content["verdicts"]])
     assert notebook.advice()["text"].tolist() == [row["text"] for row in content["advice"]]
     assert found.efficiencies()["global"].tolist() == pytest.approx([row["global"] for row in content["efficiencies"]])
-    assert context.ideal is None or context.ideal.kind == content["work"]
+    if context.ideal is not None:
+        assert context.ideal.kind == content["work"]
+        last = found.efficiencies()["global"].iloc[-1]
+        assert context.ideal.efficiency(context.sweep)[-1] == pytest.approx(last)
+        live = live_answer(context, case.target)
+        assert live["efficiency"] == pytest.approx(last, rel=1e-3)
 
 
 def test_a_run_costs_the_same_in_a_plan_and_in_the_report(case: Case, capsys: pytest.CaptureFixture[str]) -> None:
