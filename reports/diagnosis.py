@@ -141,9 +141,16 @@ def _configuration(part: pd.DataFrame, most: int, curves: Mapping[str, str]) -> 
         mark = "" if row["status"] == "ok" else " ?"
         trend = curves.get(row["kernel"], "")
         rows.append([row["kernel"], format_si(row["time"], "s") + mark, share, trend, verdict, says])
-    trend = Column("trend", "word", spare=3, silent=True)
-    columns = [Column("kernel", "name", least=13), "wall time/1", "share", trend, "verdict:word"]
-    said: list[Block] = [Table([*columns, "what helps most:text/2"], rows, 2)]
+    drawn = Column("trend", "word", spare=3, silent=True)
+    heads = [
+        Column("kernel", "name", least=13),
+        "wall time/1",
+        "share",
+        drawn,
+        "verdict:word",
+        "what helps most:text/2",
+    ]
+    said: list[Block] = [Table(heads, rows, 2)]
     silent = shown.loc[shown["reason"] == REASONS[IMPUTED], "kernel"].tolist()
     if silent:
         names = ", ".join(short_names(silent, NAME).values())
