@@ -235,11 +235,10 @@ def _print(
         known = ([None if (value := row.get(name)) != value else value for name in columns] for row in rows)
         _separated.write(columns, known)
         return
-    from ranksight.model.largest import next_larger
     from ranksight.reports.terminal import Text, next_step, show
 
     show(*blocks(model, checked))
-    ahead = next_larger(model)[None]
+    ahead = model.next_larger[None]
     # 12 digits: a power that ties a parameter to others leaves the last ones off.
     asked = options({name: float(f"{value:.12g}") for name, value in zip(model.parameters, ahead[0], strict=True)})
     said = f"{counted(len(model.fitted), 'function')} of {counted(len(series.points), 'configuration')} in {output}"

@@ -22,7 +22,7 @@ from ranksight.core.units import counted
 from ranksight.model.fitting.abstaining import along_ties, follower
 from ranksight.model.fitting.printed import PrintedTime
 from ranksight.model.function_table import function_table, html
-from ranksight.model.largest import largest_run
+from ranksight.model.largest import largest_run, largest_values, next_larger
 from ranksight.model.modelfile import read, understanding, write
 from ranksight.model.notes import notes
 from ranksight.model.predicting import Learned
@@ -109,6 +109,17 @@ class Model(Learned):
         shares = self.shares.copy()
         shares[list(timed)] = [of_kernels.get(kernel, np.nan) for kernel in timed.values()]
         return shares
+
+    @property
+    def next_larger(self) -> Array:
+        """The configuration that is asked for next where none is named, (m,), see
+        :func:`ranksight.model.largest.next_larger`; a run where no larger one exists."""
+        training = self.training
+        ahead = self.along_ties(next_larger(self.parameters, training)[None])[0]
+        less = ahead < np.minimum(training.min(axis=0), 1.0)
+        if (less & (largest_values(training) > training.min(axis=0))).any():  # less than one thread to a rank
+            return np.asarray(training[training[:, 0].argmax()])
+        return np.asarray(ahead)
 
     @property
     def largest(self) -> int:

@@ -7,7 +7,6 @@ More ranks and a larger size are the larger problem; of a mesh width, a time ste
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,9 +14,6 @@ from ranksight.core.arrays import Array
 from ranksight.core.valuerules import next_value
 from ranksight.model.process.solve import dividing, efolds
 from ranksight.model.series.computation import cores
-
-if TYPE_CHECKING:
-    from ranksight.model.fitted_model import Model
 
 RANKS = "ranks"
 
@@ -41,18 +37,14 @@ def largest_run(parameters: Sequence[str], training: Array) -> int:
     return int(np.lexsort((size.sum(axis=1), active))[-1])
 
 
-def next_larger(model: Model) -> Array:
-    """The configuration that is asked for next where none is named, (m,): twice the largest problem, on ranks that
-    follow the rule of those measured; a run where no larger one exists."""
-    training = model.training
+def next_larger(parameters: Sequence[str], training: Array) -> Array:
+    """The configuration that is asked for next where none is named, (m,): twice the largest problem of `training`
+    (n, m), on ranks that follow the rule of those measured."""
     # A parameter that shows no growth is asked for at a value that was measured: times have none from two values.
     twice = np.where([len(np.unique(column)) > 2 for column in training.T], 2.0, 1.0)
     ahead = larger(training, twice)
-    if RANKS in model.parameters:
-        at = model.parameters.index(RANKS)
+    if RANKS in parameters:
+        at = list(parameters).index(RANKS)
         further = next_value(training[:, at], ahead[at])
         ahead[at] = further if np.isfinite(further) else ahead[at]
-    ahead = model.along_ties(ahead[None])[0]
-    if (~dividing(training) & (ahead < np.minimum(training.min(axis=0), 1.0))).any():  # less than one thread to a rank
-        return np.asarray(training[training[:, 0].argmax()])
-    return np.asarray(ahead)
+    return ahead

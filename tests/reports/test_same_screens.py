@@ -19,7 +19,7 @@ from ranksight.core.experiment import Experiment, Run
 from ranksight.model.application.measured import Measured, seconds_of
 from ranksight.model.fit import assemble
 from ranksight.model.fitted_model import Model
-from ranksight.model.largest import largest_run, next_larger
+from ranksight.model.largest import largest_run
 from ranksight.reports.html.context import Context
 from ranksight.reports.html.page import render
 from ranksight.reports.measured import measured
@@ -184,7 +184,7 @@ def test_all_screens_ask_for_a_finer_mesh_next(
     """A smaller width is the larger problem: `fit` asked for half of it, and a report for twice the largest."""
     file, made = mesh
     model = Model.load(file)
-    assert next_larger(model).tolist() == [0.015625]
+    assert model.next_larger.tolist() == [0.015625]
     assert "--width 0.015625" in shown(capsys, "fit", str(made.path), "-o", str(file), "-f")
     assert shown(capsys, "diagnose", str(file)).startswith("width 0.03125: ")
     assert "At width 0.01562," in shown(capsys, "report", str(file), "-f")
