@@ -101,8 +101,9 @@ def seconds_of(
 ) -> dict[str, Array]:
     """Seconds (n,) of each kind in each of n runs, without what the mean rank waits for the slowest.
 
-    The rank that spends least waits least: of each kind its seconds are no waiting, and of what the mean rank has more
-    the part that is not T_imbalance.
+    The rank that spends least waits least. Where T_imbalance is all that the mean rank has more, that rank has each
+    kind without waiting; the less of it is, the less it shows, as ranks at an edge have fewer messages, and the more
+    is taken off each kind in proportion to its time.
 
     `waiting` (mapping of configuration to float): t_imbalance there. `prices` (mapping of kind to (n,)): modelled
     seconds of the runs.
@@ -110,14 +111,15 @@ def seconds_of(
     each: dict[str, list[float]] = {kind: [] for kind in prices}
     for at, one in enumerate(runs):
         mean = sum(one.seconds.values())
-        least = one.least * mean
-        more = float(np.clip(ratio(mean - waiting.get(one.point, 0.0) - least, mean - least, 0.0), 0.0, 1.0))
+        more = mean * (1 - one.least)
+        waited = min(max(waiting.get(one.point, 0.0), 0.0), more)
+        part = float(ratio(waited, more, 0.0))
         whole = max(sum(float(price[at]) for price in prices.values()), 1e-300)
         for kind, price in prices.items():
             # Where kinds were not timed, each has the factor of all.
             took = one.seconds[ALL] * float(price[at]) / whole if ALL in one.seconds else one.seconds.get(kind, 0.0)
-            of_least = one.of_least.get(kind, one.least * took)
-            each[kind].append(of_least + more * (took - of_least))
+            excess = took - one.of_least.get(kind, one.least * took)
+            each[kind].append(took - part**2 * excess - (1 - part) * waited * float(ratio(took, mean, 0.0)))
     return {kind: np.array(values) for kind, values in each.items()}
 
 
