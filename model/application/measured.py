@@ -101,9 +101,8 @@ def seconds_of(
 ) -> dict[str, Array]:
     """Seconds (n,) of each kind in each of n runs, without what the mean rank waits for the slowest.
 
-    The rank that spends least waits least. Where T_imbalance is all that the mean rank has more, that rank has each
-    kind without waiting; the less of it is, the less it shows, as ranks at an edge have fewer messages, and the more
-    is taken off each kind in proportion to its time.
+    The rank that spends least waits least: T_imbalance is taken off the kinds in which the mean rank has more, in
+    proportion to how much, and no more than that rank has less in all.
 
     `waiting` (mapping of configuration to float): t_imbalance there. `prices` (mapping of kind to (n,)): modelled
     seconds of the runs.
@@ -111,15 +110,21 @@ def seconds_of(
     each: dict[str, list[float]] = {kind: [] for kind in prices}
     for at, one in enumerate(runs):
         mean = sum(one.seconds.values())
-        more = mean * (1 - one.least)
-        waited = min(max(waiting.get(one.point, 0.0), 0.0), more)
-        part = float(ratio(waited, more, 0.0))
+        waited = min(waiting.get(one.point, 0.0), mean * (1 - one.least))
         whole = max(sum(float(price[at]) for price in prices.values()), 1e-300)
-        for kind, price in prices.items():
-            # Where kinds were not timed, each has the factor of all.
-            took = one.seconds[ALL] * float(price[at]) / whole if ALL in one.seconds else one.seconds.get(kind, 0.0)
-            excess = took - one.of_least.get(kind, one.least * took)
-            each[kind].append(took - part**2 * excess - (1 - part) * waited * float(ratio(took, mean, 0.0)))
+        # Where kinds were not timed, each has the factor of all.
+        timed = ALL not in one.seconds
+        took = {
+            kind: one.seconds.get(kind, 0.0) if timed else one.seconds[ALL] * float(price[at]) / whole
+            for kind, price in prices.items()
+        }
+        more = {
+            kind: max(seconds - (one.of_least.get(kind, 0.0) if timed else one.least * seconds), 0.0)
+            for kind, seconds in took.items()
+        }
+        every = sum(more.values())
+        for kind, seconds in took.items():
+            each[kind].append(seconds - waited * float(ratio(more[kind], every, 0.0)))
     return {kind: np.array(values) for kind, values in each.items()}
 
 
