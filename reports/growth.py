@@ -175,8 +175,7 @@ def efficiency_rows(found: Diagnosis, most: int) -> tuple[Index, list[tuple[str,
     if unseen.any():
         first = ranks_words(float(table["ranks"].to_numpy()[unseen][0]))
         said.append(f"IPC from {first} on exceeds that of the same kernels in all runs: {EXTRAPOLATED}")
-    balanced = found.line.balanced
-    if balanced is not None and (unknown := ~balanced[found.line.separate].all(axis=0)).any():
+    if (unknown := ~found.line.settled).any():
         first = ranks_words(float(table["ranks"].to_numpy()[unknown][0]))
         said.append(f"from {first} on the imbalance has insufficient data: computing is not separated from it")
     return take, rows, said

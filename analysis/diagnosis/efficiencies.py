@@ -52,9 +52,8 @@ def table(line: Evidence, kind: Kind) -> pd.DataFrame:
         rate = instructions / (computing * line.frequency)
         ipc = (instructions / computing) / (instructions[0] / computing[0])
     overall = balance * communication * outside * scaling
-    if line.balanced is not None:  # what the mean rank computes is not known without the imbalance
-        known = line.balanced[separate].all(axis=0)
-        balance, scaling, ipc, rate = (np.where(known, each, np.nan) for each in (balance, scaling, ipc, rate))
+    # What the mean rank computes is not known without the imbalance.
+    balance, scaling, ipc, rate = (np.where(line.settled, each, np.nan) for each in (balance, scaling, ipc, rate))
     # Where most of the waiting is inside of kernels, their times do not separate it.
     balance = balance if (imbalance > 0).any() and line.together >= HALF else np.full(len(whole), np.nan)
     communication = communication if (messages > 0).any() else np.full(len(whole), np.nan)

@@ -12,6 +12,7 @@ from ranksight.core.experiment import WHOLE
 from ranksight.core.mpi import handles_files
 from ranksight.core.records import dataclass
 from ranksight.model.application.breakdown import Breakdown
+from ranksight.model.application.imbalances import LIGHT
 from ranksight.model.series.computation import cores
 
 FARTHEST = 100.0
@@ -137,6 +138,14 @@ class Evidence:
     def total(self) -> Array:
         """Seconds of the program: of all kernels and of what is outside of them, (k,)."""
         return np.asarray(self.whole.sum(axis=0) + self.others)
+
+    @property
+    def settled(self) -> Mask:
+        """Whether what ranks compute is separated from what they wait, (k,): imbalances have an answer of all kernels
+        but some that take :data:`~ranksight.model.application.imbalances.LIGHT` of the time."""
+        if self.balanced is None:
+            return np.ones(len(self.points), dtype=bool)
+        return np.asarray((self.whole * ~self.balanced).sum(axis=0) <= LIGHT * self.total)
 
     @property
     def bounded(self) -> Mask:

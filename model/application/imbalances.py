@@ -41,6 +41,8 @@ from ranksight.model.uncertainty import forecast
 
 APART = 0.9
 """Part of the kernels' imbalances that falls on one rank, up to which kernels have slowest ranks of their own."""
+LIGHT = 0.01
+"""Part of the kernels' time up to which those do not count whose imbalance has no answer."""
 OF_SLOWEST = "kernels' times are those of their slowest ranks"
 
 
@@ -69,29 +71,28 @@ class Imbalances(Part):
         return self.unwaited is not None and self.unwaited.phased
 
     def remarks(self, points: Array) -> tuple[str, ...]:
-        """What is to be known of kernels whose times are no sum, and of imbalances that have no answer."""
-        unanswered = self.unanswered(points)
+        """What is to be known of kernels whose times are no sum."""
         if not self.held:
-            return unanswered
+            return ()
         if self.together <= APART:
-            return (f"{OF_SLOWEST}, which differ: the program takes less than their sum", *unanswered)
-        waits = (f"{OF_SLOWEST}; the program and shares have MPI without its waiting",) if self.unwaited else ()
-        return *waits, *unanswered
+            return (f"{OF_SLOWEST}, which differ: the program takes less than their sum",)
+        return (f"{OF_SLOWEST}; the program and shares have MPI without its waiting",) if self.unwaited else ()
 
-    def unanswered(self, points: Array) -> tuple[str, ...]:
-        """Which imbalances have no answer at `points` (k, m), and what is taken for them, a sentence each."""
+    def unanswered(self, kernels: tuple[str, ...], times: Array, points: Array) -> list[str]:
+        """Which imbalances of kernels that take some of the `times` (K, k) have no answer at `points` (k, m), and what
+        is taken for them, a sentence each."""
         parameters = self.classes.fitted.parameters
         ranks = int(self.classes.points[:, parameters.index("ranks")].max(initial=1.0))
-        unknown = ~self.known(self.kernels, points)
-        ratios = self.of(self.kernels, points)
+        unknown = ~self.known(kernels, points) & (times > LIGHT * times.sum(axis=0))
+        ratios = self.of(kernels, points)
         texts = []
         for row, at in np.argwhere(unknown).tolist():
             where = ", ".join(f"{name} = {in_full(x)}" for name, x in zip(parameters, points[at], strict=True))
             texts.append(
-                f"the imbalance of {self.kernels[row]} at {where} has insufficient data: {ratios[row, at]:.3g}, as "
-                f"measured at up to {ranks} ranks, is assumed"
+                f"the imbalance of {kernels[row]} at {where} has insufficient data: {ratios[row, at]:.3g}, as measured "
+                f"at up to {ranks} ranks, is assumed"
             )
-        return tuple(texts)
+        return texts
 
     def means(self, kernels: tuple[str, ...], times: Array, points: Array) -> Array:
         """Seconds of each kernel on the mean of all ranks, (K, k); `times` (K, k) are the predicted ones."""
@@ -134,7 +135,7 @@ class Imbalances(Part):
         each[:, uneven] *= ratio(low, value, 1.0)[: len(CLASSES), rows]
         least = each.sum(axis=1)
         sure = np.take_along_axis(least, slowest[None], axis=0)[0] >= second
-        sure &= self.known(kernels, points).all(axis=0)
+        sure &= (times * ~self.known(kernels, points)).sum(axis=0) <= LIGHT * times.sum(axis=0)
         return tuple(CLASSES[at] if yes else "" for at, yes in zip(slowest, sure, strict=True))
 
     def _seconds(self, kernels: tuple[str, ...], times: Array, points: Array) -> tuple[Array, Array, Array]:
