@@ -142,7 +142,7 @@ def _configuration(part: pd.DataFrame, most: int, curves: Mapping[str, str]) -> 
         trend = curves.get(row["kernel"], "")
         rows.append([row["kernel"], format_si(row["time"], "s") + mark, share, trend, verdict, says])
     drawn = Column("trend", "word", spare=3, silent=True)
-    heads = [
+    heads: list[Column | str] = [
         Column("kernel", "name", least=13),
         "wall time/1",
         "share",
