@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ranksight.cli import _separated
 from ranksight.cli._document import print_document
-from ranksight.cli._lines import options, shell_line
+from ranksight.cli._lines import shell_line
 from ranksight.core.errors import RanksightError, UsageError
 from ranksight.core.files import check_output, write_output
 
@@ -100,9 +100,4 @@ def _next(result: Result, args: argparse.Namespace) -> str:
     metric = next((each.metric for each in result.findings if each.verdict != "total"), "")
     if result.exit_code:
         return shell_line("ranksight", "fit", experiment, *(["--metric", metric] if metric else []))
-    if args.junit is None:
-        asked = [] if args.baseline is None else ["--baseline", args.baseline]
-        asked += [word for name in args.metric for word in ("--metric", name)]
-        asked += [*(["--upper"] if args.upper else []), *options(args.asked)]
-        return shell_line("ranksight", "check", *args.paths, *asked, "--junit", "report.xml", "--force")
     return shell_line("ranksight", "fit", experiment)

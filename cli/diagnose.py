@@ -101,11 +101,13 @@ def _network(model: Model, points: Array, args: argparse.Namespace) -> int:
 
 
 def _asked(model: Model, asked: dict[str, list[float]]) -> dict[str, list[float]]:
-    """What was asked for; else the largest values measured, and ranks also far beyond."""
+    """What was asked for; else the largest problem measured, and ranks also far beyond."""
+    from ranksight.model.largest import largest_values
+
     names, seen = model.parameters, model.training
     if model.coordinates and not set(asked) & set(model.coordinates.formulas):
         names, seen = model.coordinates.given, model.coordinates.seen
-    most = dict(zip(names, seen.max(axis=0).tolist(), strict=True))
+    most = dict(zip(names, largest_values(seen).tolist(), strict=True))
     given: dict[str, list[float]] = {name: [value] for name, value in most.items() if name not in model.followers}
     if "ranks" in most:
         given["ranks"] = [most["ranks"], BEYOND * most["ranks"]]

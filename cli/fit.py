@@ -208,8 +208,6 @@ def _verified(series: Series, settings: dict[str, Any]) -> dict[str, Any]:
 def _print(
     model: Model, series: Series, args: argparse.Namespace, output: Path, checked: dict[str, Any] | None, machine: str
 ) -> None:
-    import numpy as np
-
     from ranksight.model.notes import partners
     from ranksight.reports.functions import COLUMNS, blocks, functions, left_out, listing, unlike
 
@@ -237,23 +235,10 @@ def _print(
         known = ([None if (value := row.get(name)) != value else value for name in columns] for row in rows)
         _separated.write(columns, known)
         return
-    from ranksight.core.valuerules import next_value
-    from ranksight.model.process.solve import dividing
     from ranksight.reports.terminal import Text, next_step, show
 
     show(*blocks(model, checked))
-    # A parameter that shows no growth is asked for at a value that was measured: times have none from two values.
-    twice = np.where([len(np.unique(column)) > 2 for column in model.training.T], 2.0, 1.0)
-    least, most = model.training.min(axis=0), model.training.max(axis=0)
-    finer = dividing(model.training)  # mesh widths and tolerances
-    ahead = np.where(finer, least / twice, most * twice)[None]
-    if "ranks" in model.parameters:
-        at = model.parameters.index("ranks")
-        further = next_value(model.training[:, at], ahead[0, at])
-        ahead[0, at] = further if np.isfinite(further) else ahead[0, at]
-    ahead = model.along_ties(ahead)
-    if (~finer & (ahead < np.minimum(least, 1.0))).any():  # less than one thread to a rank
-        ahead = model.training[[model.training[:, 0].argmax()]]
+    ahead = model.next_larger[None]
     # 12 digits: a power that ties a parameter to others leaves the last ones off.
     asked = options({name: float(f"{value:.12g}") for name, value in zip(model.parameters, ahead[0], strict=True)})
     said = f"{counted(len(model.fitted), 'function')} of {counted(len(series.points), 'configuration')} in {output}"

@@ -135,7 +135,7 @@ def _import(found: Found, how: tuple[Naming, Read], first: Path, chosen: argpars
     say_first("note", [note for note in dict.fromkeys(notes) if note not in checks.texts], "notes")
     if found.unknown and not chosen.quiet:
         say(f"not recognised: {some_of(found.unknown)}")
-    _summary(experiment, len(work.kernels), len(todo) + len(found.refused) - skipped, skipped, chosen)
+    _summary(experiment, work.kernels, len(todo) + len(found.refused) - skipped, skipped, chosen)
     return 0
 
 
@@ -211,7 +211,7 @@ def _join(paths: list[Path], chosen: argparse.Namespace) -> int:
     warn(warning(target))
     say_first("note", bound_notes(target), "notes")
     names = {str(kernel) for run in target.runs for kernel in _kernels(target, run)}
-    _summary(target, len(names), len(sources), skipped, chosen)
+    _summary(target, names, len(sources), skipped, chosen)
     return 0
 
 
@@ -244,8 +244,11 @@ def _logs(paths: list[Path]) -> list[Path]:
     return found
 
 
-def _summary(experiment: Experiment, kernels: int, read: int, skipped: int, chosen: argparse.Namespace) -> None:
+def _summary(experiment: Experiment, names: set[str], read: int, skipped: int, chosen: argparse.Namespace) -> None:
+    from ranksight.core.experiment import WHOLE
     from ranksight.core.leftout import warning
+
+    kernels = len(names - {WHOLE})
 
     ranges = {name: sorted({run.configuration[name] for run in experiment.runs}) for name in experiment.parameters}
     configurations = len({tuple(sorted(run.configuration.items())) for run in experiment.runs})
@@ -272,7 +275,7 @@ def _summary(experiment: Experiment, kernels: int, read: int, skipped: int, chos
         ["files", f"{read} read, {skipped} skipped"],
         ["runs", f"{len(experiment)} of {counted(configurations, 'configuration')}"],
         *([f"  {name}", _listed(values)] for name, values in ranges.items()),
-        ["kernels", str(kernels)],
+        ["kernels", str(kernels) if kernels else "none, the whole program"],
         ["metrics", ", ".join(experiment.metrics())],
     ]
     show(

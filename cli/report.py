@@ -140,13 +140,12 @@ def commands(experiments: Sequence[Experiment]) -> Callable[[Sequence[Mapping[st
 
 
 def _summary(context: Context, output: Path, size: int) -> dict[str, Any]:
-    from ranksight.core.experiment import WHOLE
     from ranksight.reports.sweep import sufficient
 
     return {
         "report": str(output),
         "bytes": size,
-        "kernels": sum(name != WHOLE for name in context.kernels),
+        "kernels": len(context.sweep.breakdown.program),
         "unpredicted": len(context.unpredicted),
         "functions": len(context.model.fitted),
         "target": context.sweep.target,
@@ -172,8 +171,8 @@ def _print(summary: dict[str, Any], how: str) -> None:
         Text(summary["answer"], hanging=0),
         "",
         Text(
-            f"{counted(summary['kernels'], 'kernel')}, {counted(summary['functions'], 'function')}, "
-            f"{summary['unpredicted']} not predicted at the target"
+            f"{counted(summary['kernels'], 'kernel')} in the program's time; {summary['unpredicted']} of "
+            f"{counted(summary['functions'], 'function')} without an answer at the target"
         ),
         Text(f"{summary['report']}: {size}, nothing outside of it is needed", hanging=-1),
         next_step(f"{shell_line('xdg-open', summary['report'])}  # or hand it to a colleague"),

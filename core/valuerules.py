@@ -110,6 +110,21 @@ def infer(measured: Array, whole: bool = True) -> Rule:
     return _inferred(tuple(np.unique(np.asarray(measured, dtype=np.float64)).tolist()), whole)
 
 
+def infer_finer(measured: Array) -> Rule:
+    """The rule that values follow which are the larger problem the smaller they are, such as mesh widths: from the
+    largest on a common ratio; without any the values themselves and, beyond them, halves of the smallest.
+
+    `measured` (n,), above zero.
+    """
+    seen = np.unique(np.asarray(measured, dtype=np.float64))[::-1]
+    if len(seen) > 1:
+        rule = Rule(f"{_number(seen[0])}/{_number((seen[:-1] / seen[1:]).min())}^(n-1)", inferred=True)
+        held = rule.values(float(seen[-1]), float(seen[0]), whole=False)
+        if all(np.isclose(held, value, rtol=1e-9).any() for value in seen):
+            return rule
+    return Rule(",".join([*map(_number, seen), f"{_number(seen[-1])}/2^n"]), inferred=True)
+
+
 @lru_cache(maxsize=64)
 def _inferred(measured: tuple[float, ...], whole: bool) -> Rule:
     """The same of different values in ascending order: those of all kernels are mostly the same."""

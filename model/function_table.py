@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ranksight.core.arrays import Array
 from ranksight.core.experiment import WHOLE
 from ranksight.core.html import table
 from ranksight.core.units import counted
@@ -20,18 +21,18 @@ if TYPE_CHECKING:
 LOOSE = 0.25
 """Relative error of configurations left out from which a function is inexact, as a report judges it."""
 INEXACT = f"misses configurations left out by more than {LOOSE:.0%}"
-NOT_ASKED = {"factor": float("nan"), "bound": float("nan"), "parameter": "a parameter", "repetitions": ""}
+NOT_ASKED = {"factor": float("nan"), "bound": float("nan"), "parameter": "a parameter"}
 """What reasons name that arise only where a function is asked."""
 
 
-def function_table(model: Learned, formula: Callable[[int], str]) -> pd.DataFrame:
+def function_table(model: Learned, formula: Callable[[int], str], shares: Array) -> pd.DataFrame:
     """The functions of a model, one row each.
 
-    One row a function: ``kernel``, ``metric``, ``formula`` (what is known of it, as people read it), ``share`` (of the
-    kernel in the measured total of the metric), ``error`` (relative, of configurations left out), ``r2`` (adjusted; NaN
-    for a constant), ``scatter`` (relative, of a repetition; NaN where nothing was repeated), ``points`` (configurations
-    behind it), ``source`` (where the numbers come from), ``status`` (``ok``; ``inexact`` where it misses configurations
-    left out by more than :data:`LOOSE`; ``insufficient``), ``reason``.
+    One row a function: ``kernel``, ``metric``, ``formula`` (what is known of it, as people read it), ``share`` (from
+    `shares`: :attr:`ranksight.model.fitted_model.Model.shown_shares`), ``error`` (relative, of configurations left
+    out), ``r2`` (adjusted; NaN for a constant), ``scatter`` (relative, of a repetition; NaN where nothing was
+    repeated), ``points`` (configurations behind it), ``source`` (where the numbers come from), ``status`` (``ok``;
+    ``inexact`` where it misses configurations left out by more than :data:`LOOSE`; ``insufficient``), ``reason``.
     """
     import pandas as pd
 
@@ -46,7 +47,7 @@ def function_table(model: Learned, formula: Callable[[int], str]) -> pd.DataFram
             "kernel": fitted.kernels,
             "metric": fitted.metrics,
             "formula": [formula(i) for i in range(len(fitted))],
-            "share": model.shares,
+            "share": shares,
             "error": fitted.press,
             "r2": fitted.adjusted_r2,
             "scatter": fitted.within,
@@ -58,16 +59,16 @@ def function_table(model: Learned, formula: Callable[[int], str]) -> pd.DataFram
     )
 
 
-def html(model: Learned, formula: Callable[[int], str], most: int = 20) -> str:
+def html(model: Learned, formula: Callable[[int], str], shares: Array, most: int = 20) -> str:
     """The functions for notebooks: those of the time first, the largest shares first."""
-    every = function_table(model, formula)
-    order = np.lexsort((-every["share"].to_numpy(), every["metric"] != "time"))
+    every = function_table(model, formula, shares)
+    order = np.lexsort((-every["share"].fillna(0.0).to_numpy(), every["metric"] != "time"))
     rows = [
         [
             row["kernel"],
             row["metric"],
             row["formula"],
-            "" if row["kernel"] == WHOLE else f"{row['share']:.1%}",
+            "" if row["kernel"] == WHOLE or row["share"] != row["share"] else f"{row['share']:.1%}",
             f"{row['error']:.1%}",
             f"{row['status']}: {row['reason']}" if row["status"] == "insufficient" else row["status"],
         ]

@@ -111,14 +111,16 @@ def partners(model: Learned, points: Array) -> str:
 
 
 def _waited(model: Learned, points: Array) -> list[str]:
-    """Which rank the program waits for at `points` (k, m), where the imbalance of its kernels is known."""
+    """Which rank the program waits for at `points` (k, m), where the imbalance of its kernels is known, and where it is
+    not."""
     uneven = model.equation.imbalances
     rows = model.functions.rows.items()
     timed = {kernel: row for (kernel, name), row in rows if name == "time" and not communicates(kernel)}
     if uneven is None or not timed:
         return []
     times = np.nan_to_num(model.refined(points).said.value[list(timed.values())])
-    return waited_for(model.parameters, points, *uneven.waited(tuple(timed), times, points))
+    unanswered = uneven.unanswered(tuple(timed), np.nan_to_num(times), points)
+    return [*unanswered, *waited_for(model.parameters, points, *uneven.waited(tuple(timed), times, points))]
 
 
 def _thresholds(model: Learned, points: Array) -> str:

@@ -16,6 +16,7 @@ from ranksight.core.errors import RanksightError
 from ranksight.core.experiment import WHOLE
 from ranksight.model.fitting.printed import PrintedTime, written
 from ranksight.model.process.shown import BEYOND, CLOSE, POINTS, nearest_sums
+from ranksight.model.process.solve import dividing
 from ranksight.model.search.terms import values, write_term
 from ranksight.model.uncertainty.forecast import OK
 
@@ -37,7 +38,10 @@ def by_laws(model: Learned) -> Mapping[int, PrintedTime]:
         return {}
     axis = fitted.parameters.index("ranks") if "ranks" in fitted.parameters else int(varied[0])
     least, most = model.training[:, axis].min(), model.training[:, axis].max()
-    farther = _along(model, axis, most * np.geomspace(1.0, BEYOND, STEPS))
+    # Smaller values of a mesh width or a tolerance are the larger problem.
+    finer = bool(dividing(model.training[:, [axis]])[0])
+    ends = (least, least / BEYOND) if finer else (most, BEYOND * most)
+    farther = _along(model, axis, np.geomspace(*ends, STEPS))
     predicted = _answers(model, farther, rows)
     members = fitted.members[rows, 0]
     terms = fitted.coefficient[rows, 0][..., None] * values(fitted.terms, farther)[np.maximum(members, 0)]
@@ -54,7 +58,7 @@ def by_laws(model: Learned) -> Mapping[int, PrintedTime]:
     if len(varied) > 1 or not far.any() or least <= 0:
         return of_runs
     measured = model.training[:, axis]
-    points = _along(model, axis, np.concatenate([measured, np.geomspace(least, BEYOND * most, POINTS[0])]))
+    points = _along(model, axis, np.concatenate([measured, np.geomspace(most if finer else least, ends[1], POINTS[0])]))
     return of_runs | _nearest(model, points, axis, rows[far], difference[far])
 
 

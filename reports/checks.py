@@ -81,7 +81,7 @@ def _functions(result: Result, name: str, short: Mapping[str, str]) -> list[Bloc
                 model,
                 f"{each.adjusted_r2:.2f}" if math.isfinite(each.adjusted_r2) else "-",
                 divergence,
-                Cell("NONE" if each.verdict == "none" else each.verdict, STYLES[each.verdict]),
+                Cell("violated" if each.verdict == "none" else each.verdict, STYLES[each.verdict]),
             ]
         )
     heads = ["expected:word", "model:word/1", "R2/3", "divergence:word/2", "match:word"]

@@ -141,8 +141,16 @@ def _configuration(part: pd.DataFrame, most: int, curves: Mapping[str, str]) -> 
         mark = "" if row["status"] == "ok" else " ?"
         trend = curves.get(row["kernel"], "")
         rows.append([row["kernel"], format_si(row["time"], "s") + mark, share, trend, verdict, says])
-    others = ["wall time/1", "share", "trend:word/3", "verdict:word", "what helps most:text/2"]
-    said: list[Block] = [Table([Column("kernel", "name", least=13), *others], rows, 2)]
+    drawn = Column("trend", "word", spare=3, silent=True)
+    heads: list[Column | str] = [
+        Column("kernel", "name", least=13),
+        "wall time/1",
+        "share",
+        drawn,
+        "verdict:word",
+        "what helps most:text/2",
+    ]
+    said: list[Block] = [Table(heads, rows, 2)]
     silent = shown.loc[shown["reason"] == REASONS[IMPUTED], "kernel"].tolist()
     if silent:
         names = ", ".join(short_names(silent, NAME).values())
@@ -191,7 +199,7 @@ def _unvaried(found: Diagnosis) -> Text:
 def _examined(found: Diagnosis) -> str:
     """Growth, efficiency, imbalance and waiting where no trouble was found, and what was not measured."""
     table, scaling = found.efficiencies(), found.scaling()
-    known = table[["load_balance", "communication"]].notna().all()
+    known = table[["load_balance", "communication"]].notna().any()
     if _varied(found):
         grows, large = scaling["verdict"] == "grows", scaling["share"] >= SMALL
         heavy = "of 1% of the time or more " if (grows & ~large).any() else ""
@@ -208,7 +216,9 @@ def _examined(found: Diagnosis) -> str:
     else:
         said = ["growth is not known: measure several numbers of ranks"]
     if known["load_balance"]:
-        said.append(f"imbalance is {format_factor(1 / float(table['load_balance'].iloc[-1]))}")
+        balance = float(table["load_balance"].iloc[-1])
+        uneven = f"is {format_factor(1 / balance)}" if balance == balance else f"at {ranks_words(found.line.ranks[-1])}"
+        said.append(f"imbalance {uneven}{'' if balance == balance else ': insufficient data'}")
     if known["communication"]:
         said.append("no serialised waiting was found")
     unknown = [text for name, text in (("load_balance", "ranks"), ("communication", "messages")) if not known[name]]

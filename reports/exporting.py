@@ -333,13 +333,13 @@ def latex_table(what: Exported) -> str:
             raise InputError(
                 "the model has no function of these metrics", "measure more configurations, or name others"
             )
-        rows.sort(key=lambda row: (row["metric"], -row["share"]))
+        rows.sort(key=lambda row: (row["metric"], -np.nan_to_num(row["share"])))
         heads = ["kernel", "metric", "share", "function"]
         lines = [
             [
                 latex_text(str(row["kernel"])),
                 latex_text(f"{row['metric']} ({unit})" if (unit := described(row["metric"]).unit) else row["metric"]),
-                "" if row["kernel"] == WHOLE else f"{100 * row['share']:.1f}\\,\\%",
+                "" if row["kernel"] == WHOLE or row["share"] != row["share"] else f"{100 * row['share']:.1f}\\,\\%",
                 f"${latex(row['formula'])}$" + _apart(row["difference_from_predict"]),
             ]
             for row in rows

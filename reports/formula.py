@@ -20,6 +20,7 @@ DIGITS = 3
 _NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 _POWER = re.compile(r"(?P<base>.+?)\^(?:\((?P<signed>-?[\d./]+)\)|(?P<plain>[\d.]+))")
 _CALL = re.compile(r"log2\((?P<name>[^()]+)\)")
+_LIMIT = re.compile(r"(?P<how>min|max)\((?P<name>[^()]+), (?P<value>[^(), ]+)\)")
 _TWO = re.compile(r"2\^\((?:(?P<factor>\(?-?[\d./]+\)?) )?(?P<name>[^()]+)\)")
 _GRID = re.compile(r"(?P<law>.*) (?P<grid>on an? [^()]*(?: \(\d+ grids fit\))?|\(\d+ sums fit\))", re.DOTALL)
 _ITERATIONS = "; iterations: "
@@ -39,9 +40,10 @@ class Notation:
     number: Callable[[str], str]  # a number without sign, from its text
     name: Callable[[str], str]  # a parameter
     power: Callable[[str, str], str]  # a base as written, and a positive exponent other than 1
-    logarithm: Callable[[str], str]
+    logarithm: Callable[[str], str]  # ``log2`` of a name as written
+    limit: Callable[[str, str, str], str]  # ``min`` or ``max`` of a name and a number, as written
     exponential: Callable[[str, str], str]
-    """``log2`` of a name as written, and 2 to the power of a factor ("" for 1) and a name."""
+    """2 to the power of a factor ("" for 1) and a name."""
     quotient: Callable[[Sequence[str], Sequence[str]], str]  # the factors above and below, neither empty but the first
     times: str  # between factors
     group: Callable[[str], str]  # a sum within a product
@@ -64,12 +66,12 @@ def latex(text: str) -> str:
 
 
 def python(text: str, parameters: Sequence[str]) -> str:
-    """`text` as a Python expression of the `parameters` and of :data:`FUNCTIONS` (module math); empty where it is of
-    anything else, as of the grid of the ranks."""
+    """`text` as a Python expression of the `parameters`, :data:`FUNCTIONS` (module math) and :data:`BUILT_IN`; empty
+    where it is of anything else, as of the grid of the ranks."""
     known = {name: identifier(name) for name in parameters}
     safe = Notation(**{**PYTHON.__dict__, "name": lambda name: known.get(name) or name.translate(_OPERATORS)})
     written = write(re.sub(r" \(\d+ sums fit\)$", "", text), safe)
-    return written if _computes(written, {*known.values(), *FUNCTIONS}) else ""
+    return written if _computes(written, {*known.values(), *FUNCTIONS, *BUILT_IN}) else ""
 
 
 def _computes(expression: str, names: Collection[str]) -> bool:
@@ -80,7 +82,7 @@ def _computes(expression: str, names: Collection[str]) -> bool:
         return False
     called = [node.func for node in nodes if isinstance(node, ast.Call)]
     return all(node.id in names for node in nodes if isinstance(node, ast.Name)) and all(
-        isinstance(each, ast.Name) and each.id in FUNCTIONS for each in called
+        isinstance(each, ast.Name) and each.id in FUNCTIONS + BUILT_IN for each in called
     )
 
 
@@ -158,8 +160,11 @@ def _factor(text: str, way: Notation) -> tuple[str, bool]:
         return way.exponential((two["factor"] or "").strip("()"), way.name(two["name"])), False
     found = _POWER.fullmatch(text)
     base, power = (text, "1") if found is None else (found["base"], found["signed"] or found["plain"])
-    call = _CALL.fullmatch(base)
-    written = way.name(base) if call is None else way.logarithm(way.name(call["name"]))
+    if (ends := _LIMIT.fullmatch(base)) is not None:
+        written = way.limit(ends["how"], way.name(ends["name"]), way.number(ends["value"]))
+    else:
+        call = _CALL.fullmatch(base)
+        written = way.name(base) if call is None else way.logarithm(way.name(call["name"]))
     size = power.removeprefix("-")
     return (written if size == "1" else way.power(written, size)), power.startswith("-")
 
@@ -194,6 +199,7 @@ PLAIN = Notation(
     name=str,
     power=_plain_power,
     logarithm="log2({})".format,
+    limit="{}({}, {})".format,
     exponential=_plain_exponential,
     quotient=_plain_quotient,
     times=" · ",
@@ -227,6 +233,7 @@ LATEX = Notation(
     name=_latex_name,
     power=lambda base, power: f"{base}^{{{power}}}",
     logarithm=r"\log_2\left({}\right)".format,
+    limit=r"\{}\left({}, {}\right)".format,
     exponential=lambda factor, name: f"2^{{{factor} {name}}}",
     quotient=lambda above, below: f"\\frac{{{r' '.join(above) or '1'}}}{{{' '.join(below)}}}",
     times=r" \, ",
@@ -246,8 +253,8 @@ def _python_cases(pieces: Sequence[Piece]) -> str:
     return written
 
 
-FUNCTIONS = ("ceil", "floor", "log2")
-"""Functions of module math that expressions in Python are written with."""
+FUNCTIONS, BUILT_IN = ("ceil", "floor", "log2"), ("max", "min")
+"""Functions of module math, and those built in, that expressions in Python are written with."""
 _OPERATORS = {ord("^"): "**", ord("["): "(", ord("]"): ")"}
 """Powers and conditions (1 where they hold, else 0) of terms by name, in Python."""
 
@@ -256,6 +263,7 @@ PYTHON = Notation(
     name=str,
     power=lambda base, power: f"{base}**{f'({power})' if '/' in power else power}",
     logarithm="log2({})".format,
+    limit="{}({}, {})".format,
     exponential=lambda factor, name: f"2**({f'({Fraction(factor)}) * ' if factor else ''}{name})",
     quotient=lambda above, below: " / ".join((" * ".join(above) or "1", *below)),
     times=" * ",

@@ -12,12 +12,12 @@ import numpy as np
 from ranksight.core.errors import RanksightError
 from ranksight.core.experiment import WHOLE
 from ranksight.core.metrics import metric as described
-from ranksight.core.units import format_factor, in_full
+from ranksight.core.units import in_full, in_words
 from ranksight.model.fitting.contradictions import contradictions
 from ranksight.model.search.basis import AHEAD
 from ranksight.model.series.noise import without_outliers
 from ranksight.model.series.poisson import HALF
-from ranksight.model.uncertainty.forecast import OK, REASONS
+from ranksight.model.uncertainty.forecast import OK, REASONS, spanned
 from ranksight.reports.formula import LATEX, identifier, latex, python, readable
 from ranksight.reports.pasted import latex_text
 from ranksight.reports.similar import merged
@@ -83,7 +83,7 @@ def functions(model: Model, chosen: Sequence[int] | None = None) -> list[dict[st
                 "samples": float(fitted.samples[i]) if np.isfinite(fitted.samples[i]) else float("nan"),
                 "remark": notes.get(i, ""),
                 "note": _two_values(model, i),
-                "share": float(model.shares[i]),
+                "share": float(model.shown_shares[i]),
                 "status": "insufficient" if fitted.status[i] else "ok",
                 "reason": reason,
             }
@@ -93,7 +93,7 @@ def functions(model: Model, chosen: Sequence[int] | None = None) -> list[dict[st
 
 def far(difference: float) -> str:
     """A relative difference, as a share or, from :data:`TIMES` on, as a factor."""
-    return f"{difference:.0%}" if difference < TIMES else f"a factor of {format_factor(1 + difference)}"
+    return f"{difference:.0%}" if difference < TIMES else f"a factor of {spanned(1 + difference)}"
 
 
 def _two_values(model: Model, i: int) -> str:
@@ -112,10 +112,10 @@ def shown(model: Model) -> list[int]:
 
     Kernels without weight in a metric are left to the other formats.
     """
-    fitted, shares = model.fitted, model.shares
+    fitted, shares, apart = model.fitted, np.nan_to_num(model.shown_shares), np.isnan(model.shown_shares)
     known = sorted(set(fitted.metrics), key=lambda name: (FIRST.index(name) if name in FIRST else len(FIRST), name))
     metrics = np.array(fitted.metrics, dtype=object)
-    heavy = (shares >= LIGHT) | (np.array(fitted.kernels, dtype=object) == WHOLE)
+    heavy = (shares >= LIGHT) | apart | (np.array(fitted.kernels, dtype=object) == WHOLE)
     # What no kernel has any of (an event that never came) says nothing.
     some = heavy | (shares > 0) | (fitted.status != 0)
     found: list[int] = []
@@ -148,10 +148,14 @@ def blocks(model: Model, checked: Mapping[str, Any] | None) -> list[Block]:
             function = Cell(text) if row["status"] == "ok" else Cell("insufficient", "yellow")
             if row["status"] != "ok":
                 reasons.setdefault(row["reason"], []).append(str(row["kernel"]))
-            share = "" if row["kernel"] == WHOLE else f"{row['share']:.1%}"
+            share = "" if row["kernel"] == WHOLE or row["share"] != row["share"] else f"{row['share']:.1%}"
             lines.append([str(row["kernel"]), share, error, function])
         columns = ["kernel:name", "share/2", "error/1", "function:text"]
-        found += [Text(f"{metric} ({unit})" if unit else metric, style="bold"), Table(columns, lines, 2)]
+        head = f"{metric} ({unit})" if unit else metric
+        if metric == "time" and any(line[1] for line in lines):
+            run = dict(zip(model.parameters, model.training[model.largest], strict=True))
+            head += f", shares of the program at {in_words(run)}"
+        found += [Text(head, style="bold"), Table(columns, lines, 2)]
         found += [
             Text(f"insufficient: {', '.join(who)}: {reason}", 2, style="yellow")
             for reason, who in merged(reasons).items()
@@ -177,7 +181,7 @@ def blocks(model: Model, checked: Mapping[str, Any] | None) -> list[Block]:
 def _order(row: Mapping[str, Any]) -> tuple[int, str, float]:
     """Metrics that are asked for most first, then the largest kernels."""
     name = str(row["metric"])
-    return FIRST.index(name) if name in FIRST else len(FIRST), name, -float(row["share"])
+    return FIRST.index(name) if name in FIRST else len(FIRST), name, -float(np.nan_to_num(row["share"]))
 
 
 def listing(rows: list[dict[str, Any]], form: str, parameters: tuple[str, ...]) -> str:
@@ -193,7 +197,7 @@ def listing(rows: list[dict[str, Any]], form: str, parameters: tuple[str, ...]) 
         comment.
     """
     kept = [row for row in sorted(rows, key=_order) if row["status"] == "ok" and row["formula"] != "none"]
-    kept = [row for row in kept if row["share"] > 0 or row["kernel"] == WHOLE] or kept
+    kept = [row for row in kept if row["share"] != 0 or row["kernel"] == WHOLE] or kept
     if form == "latex":
         signs = ", ".join(LATEX.name(name) for name in parameters)
         names = (f"{LATEX.name(row['metric'])}_{{\\text{{{latex_text(str(row['kernel']))}}}}}({signs})" for row in kept)
@@ -208,7 +212,8 @@ def listing(rows: list[dict[str, Any]], form: str, parameters: tuple[str, ...]) 
     for row in kept:
         text = python(row["formula"], parameters)
         unit = described(row["metric"]).unit
-        apart = f", within {row['difference_from_predict']:.1%} of predict" if row["difference_from_predict"] else ""
+        apart = row["difference_from_predict"]
+        apart = f", within {f'{apart:.1%}' if apart < TIMES else far(apart)} of predict" if apart else ""
         what = f"{row['metric']} of {row['kernel']}{f', {unit}' if unit else ''}{apart}"
         name = f"{identifier(row['metric'])}__{identifier(str(row['kernel']))}"
         seen[name] += 1

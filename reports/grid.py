@@ -17,6 +17,8 @@ from ranksight.analysis.diagnosis.gathering import gather
 from ranksight.core.arrays import Array, Index
 from ranksight.core.records import dataclass
 from ranksight.model.fitted_model import Model
+from ranksight.model.largest import larger
+from ranksight.model.process.solve import dividing
 from ranksight.model.uncertainty.forecast import OK
 from ranksight.reports.sweep import RANKS, Sweep, following, holding
 
@@ -218,10 +220,13 @@ def _start(sweep: Sweep, name: str) -> Array:
     column = sweep.model.training[:, sweep.model.parameters.index(name)]
     first = name == sweep.along
     target = float(sweep.values[-1]) if first else sweep.held[name]
-    end = max(float(column.max()) * BEYOND[name == RANKS], target)
+    finer = bool(dividing(column[:, None])[0])
+    farthest = float(larger(column[:, None], np.array([BEYOND[name == RANKS]]))[0])
+    end = min(farthest, target) if finer else max(farthest, target)
     if first:
-        far = np.ceil(np.log2(end / target) - 1e-9)
-        between = np.append(sweep.values, target * 2.0 ** np.arange(1, far + 1))
+        doublings = np.log2(end / target)
+        steps = np.arange(1, np.ceil(abs(doublings) - 1e-9) + 1)
+        between = np.append(sweep.values, target * 2.0 ** (np.sign(doublings) * steps))
     else:
         seen = np.unique(column)
         seen = seen[np.unique(np.linspace(0, len(seen) - 1, OTHERS).astype(int))]

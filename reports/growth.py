@@ -14,7 +14,7 @@ from ranksight.analysis.diagnosis.diagnosing import Diagnosis
 from ranksight.analysis.diagnosis.kind import UNKNOWN
 from ranksight.analysis.diagnosis.ranking import clear
 from ranksight.analysis.diagnosis.scaling import NOTICED
-from ranksight.core.arrays import Mask, ratio
+from ranksight.core.arrays import Array, Index, Mask, ratio
 from ranksight.core.names import short_names
 from ranksight.core.units import format_factor, format_si, in_full
 from ranksight.reports.terminal import Block, Column, Table, Text
@@ -48,10 +48,13 @@ def scaling(found: Diagnosis, most: int) -> list[Block]:
             text += [Text(f"{growth}: {listed}", 2)] if listed else []
             continue
         for row in rows.to_dict("records"):
-            where = f"{names[row['kernel']]} {verdict} from {ranks_words(row['at'])} on"
+            where = f"{names[row['kernel']]} {growth_words(row)} from {ranks_words(row['at'])} on"
             if verdict == "grows":
                 proof = "" if row["named"] else ", by its times alone"
                 text.append(Text(f"{where}: {times_as_long(row)}{proof}", 2))
+            elif slowly(row):
+                longer = f"{format_factor(row['growth'])} times its least"
+                text.append(Text(f"{where}: {format_si(row['last'], 's')} at {last}, {longer}", 2))
             else:
                 text.append(Text(f"{where}: {saturated(row['last'], row['efficiency'], last, parts)}", 2))
     if text_of := efficiency(found):
@@ -68,10 +71,22 @@ WORK = {
 FALLS = "time still falls at the most ranks"
 AT_MOST = "grows at most like log(ranks)"
 """Growth of kernels that scale, in strong and in weak scaling (:mod:`ranksight.analysis.diagnosis.scaling`)."""
+SLOWLY = "grows like log(ranks)"
+"""Growth of a kernel that more ranks do not shorten, and that grows, by no more than is allowed."""
 ROUNDED = 1e-6
 """Part of a rank count by which a crossover at it is off, since both times are rounded."""
 GROWN = 1.1
 """Time at the most ranks over that at the fewest from which a kernel has grown, rather than not been divided."""
+
+
+def slowly(row: Mapping[Any, Any]) -> bool:
+    """Whether a kernel that saturates, of a row of :func:`ranksight.analysis.diagnosis.scaling.table`, grows."""
+    return bool(row["verdict"] == "saturates" and row["growth"] > NOTICED)
+
+
+def growth_words(row: Mapping[Any, Any]) -> str:
+    """How a kernel grows or saturates, of a row of the same table."""
+    return SLOWLY if slowly(row) else str(row["verdict"])
 
 
 def saturated(seconds: float, efficiency: float, last: str, parts: float = math.inf) -> str:
@@ -127,39 +142,60 @@ def efficiency(found: Diagnosis) -> str:
     return f"efficiency {share} at {ranks} ({found.kind} scaling)"
 
 
-def efficiencies(found: Diagnosis) -> list[Block]:
-    """POP efficiencies at up to six rank counts; the global one with a question mark where data are insufficient."""
+EFFICIENCIES = {
+    "global": ("global", 0),
+    "parallel": ("parallel", 1),
+    "load_balance": ("load balance", 2),
+    "communication": ("communication", 2),
+    "outside": ("outside kernels", 2),
+    "computation_scaling": ("computation", 1),
+    "instruction_scaling": ("instructions", 2),
+    "ipc_scaling": ("IPC", 2),
+}
+"""Columns of the efficiencies that people read, with their names and depths: each is the product of those below it."""
+
+
+def efficiency_rows(found: Diagnosis, most: int) -> tuple[Index, list[tuple[str, list[str], Array]], list[str]]:
+    """Rows of the table of efficiencies at up to `most` rank counts, evenly spread.
+
+    The rows of the table that are shown; of each column of :data:`EFFICIENCIES` that is known its name, texts and
+    values: a text ends with a question mark, or is one, where the data are insufficient; and what is to be said of it.
+    """
     table = found.efficiencies()
-    take = np.unique(np.linspace(0, len(table) - 1, min(6, len(table))).round().astype(int))
-    chosen = table.iloc[take]
-    marks = [" ?" if missing else "" for missing in found.insufficient[take]]
-    unseen = _unseen(found)
-    open_ = [" ?" if each else "" for each in unseen[take]]
-    names = {
-        "global": "global",
-        "parallel": "  parallel",
-        "load_balance": "    load balance",
-        "communication": "    communication",
-        "outside": "    outside kernels",
-        "computation_scaling": "  computation",
-        "instruction_scaling": "    instructions",
-        "ipc_scaling": "    IPC",
-    }
+    take = np.unique(np.linspace(0, len(table) - 1, min(most, len(table))).round().astype(int))
+    chosen, unseen = table.iloc[take], _unseen(found)
+    marks = {"global": found.insufficient[take], **dict.fromkeys(SPLIT, unseen[take])}
     rows = []
-    for name, label in names.items():
+    for name in EFFICIENCIES:
         values = chosen[name].to_numpy(dtype=float)
-        if np.isfinite(values).all():
-            shares = (f"{value:.0%}" if value >= 0.005 else "<1%" for value in values)
-            signs = marks if name == "global" else open_ if name in SPLIT else [""] * len(take)
-            rows.append([label, *map(str.__add__, shares, signs)])
-    # The least and the most ranks are shown wherever there is room for two columns.
-    spare = [0, *range(1, len(take) - 1), 0][: len(take)]
-    columns = [Column(in_full(ranks), spare=at) for ranks, at in zip(chosen["ranks"], spare, strict=True)]
-    shown: list[Block] = [Table(["efficiencies at ranks:word", *columns], rows)]
+        if np.isfinite(values).any():
+            signs = marks.get(name, np.zeros(len(take), dtype=bool))
+            rows.append((name, list(map(_efficiency, values.tolist(), signs.tolist())), values))
+    said = []
     if unseen.any():
         first = ranks_words(float(table["ranks"].to_numpy()[unseen][0]))
-        shown.append(Text(f"IPC from {first} on exceeds that of the same kernels in all runs: {EXTRAPOLATED}", 2))
-    return shown
+        said.append(f"IPC from {first} on exceeds that of the same kernels in all runs: {EXTRAPOLATED}")
+    if (unknown := ~found.line.settled).any():
+        first = ranks_words(float(table["ranks"].to_numpy()[unknown][0]))
+        said.append(f"from {first} on the imbalance has insufficient data: computing is not separated from it")
+    return take, rows, said
+
+
+def _efficiency(value: float, doubtful: bool) -> str:
+    if not np.isfinite(value):
+        return "?"
+    return f"{f'{value:.0%}' if value >= 0.005 else '<1%'}{' ?' if doubtful else ''}"
+
+
+def efficiencies(found: Diagnosis) -> list[Block]:
+    """POP efficiencies at up to six rank counts, with a question mark where data are insufficient."""
+    take, rows, said = efficiency_rows(found, 6)
+    # The least and the most ranks are shown wherever there is room for two columns.
+    spare = [0, *range(1, len(take) - 1), 0][: len(take)]
+    ranks = found.efficiencies()["ranks"].to_numpy()[take]
+    columns = [Column(in_full(count), spare=at) for count, at in zip(ranks, spare, strict=True)]
+    texts = [["  " * EFFICIENCIES[name][1] + EFFICIENCIES[name][0], *cells] for name, cells, _ in rows]
+    return [Table(["efficiencies at ranks:word", *columns], texts), *(Text(text, 2) for text in said)]
 
 
 SPLIT = ("load_balance", "computation_scaling", "instruction_scaling", "ipc_scaling")

@@ -22,6 +22,8 @@ from ranksight.reports.sweep import RANKS, Sweep
 
 SMALL = 0.05  # share of the time below which what is lost is not worth a word
 OTHERS = "others"  # the part that no kernel has: launch, input and output, halted cycles
+NOT_IDEAL = ("communication", "imbalance", OTHERS)
+"""Parts that ideal scaling has none of, as parallel efficiency is lost to them at any number of ranks."""
 
 
 @dataclass(frozen=True)
@@ -31,11 +33,11 @@ class Ideal:
     kind: Literal["strong", "weak"]  # {"strong", "weak"}
     compared_by: str  # what the kind follows from
     reference: int  # position of the fewest ranks measured in the sweep
-    ratio: Array  # (k,): ideal time over that at the reference
-    time: Array  # (k,): seconds
+    ratio: Array  # (k,): ideal time over what computing takes at the reference
+    time: Array  # (k,): seconds, the global efficiency of the POP centre of the predicted time
 
     def efficiency(self, sweep: Sweep) -> Array:
-        """Ideal over predicted time, (k,)."""
+        """Ideal over predicted time, (k,): the global efficiency that a diagnosis has."""
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.asarray(self.time / sweep.total.value[0])
 
@@ -62,7 +64,14 @@ def ideal(sweep: Sweep) -> Ideal | None:
     counted = np.isfinite(sweep.evidence.instructions).all(axis=1).any()
     compared_by = "statement" if stated(sweep.model.observed) else "instructions per rank" if counted else "time"
     ratio = sweep.values[first] / sweep.values if kind == "strong" else np.ones(len(sweep.values))
-    return Ideal(kind, compared_by, first, ratio, ratio * sweep.total.value[0, first])
+    computing = sum(seconds[first] for name, seconds in sweep.parts.items() if name not in NOT_IDEAL)
+    # The efficiencies of the diagnosis are of the sum of the parts, which is the program's time but for overlaps.
+    return Ideal(kind, compared_by, first, ratio, ratio * computing * _over_parts(sweep))
+
+
+def _over_parts(sweep: Sweep) -> Array:
+    """The program's time over the sum of its parts, (k,)."""
+    return np.asarray(sweep.total.value[0] / np.sum(list(sweep.parts.values()), axis=0))
 
 
 def losses(sweep: Sweep, against: Ideal) -> list[Loss]:
@@ -75,7 +84,9 @@ def losses(sweep: Sweep, against: Ideal) -> list[Loss]:
         stack = np.concatenate([stack, np.zeros((1, *stack.shape[1:]))])
         rest = np.concatenate([rest, sweep.breakdown.others.value[None]])
     stack, kernels = np.concatenate([stack, rest], axis=1), (*sweep.breakdown.kernels, None)
-    extra = np.nan_to_num(stack[:, :, -1] - against.ratio[-1] * stack[:, :, against.reference])
+    ideal_parts = against.ratio[-1] * stack[:, :, against.reference]
+    ideal_parts[[at for at, name in enumerate(names) if name in NOT_IDEAL]] = 0.0
+    extra = np.nan_to_num(stack[:, :, -1] - ideal_parts)
     lost = extra[extra > 0].sum()
     order = np.argsort(-extra, axis=None)
     found = []

@@ -9,7 +9,9 @@ import numpy as np
 from ranksight.core.arrays import Array, Index, Mask
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE, Experiment
+from ranksight.core.mpi import communicates
 from ranksight.core.records import dataclass
+from ranksight.model.application.fit_imbalances import unwaited_in
 from ranksight.model.fitted_model import Model
 from ranksight.model.resource.sampled_times import settle
 from ranksight.model.series.reducing import Series, series_from_experiment
@@ -18,7 +20,9 @@ from ranksight.model.series.sampling import means_of_samples
 from ranksight.reports.validation import COMPUTE
 
 WHOLLY, COMPUTED, SUMMED = "measured", "measured computation", "measured sum of kernels"
-"""What the measured time of a program is: its own; its kernels' where messages are modelled apart; all kernels'."""
+SLOWEST = "measured slowest rank without waiting"
+"""What the measured time of a program is: its own; its kernels' where messages are modelled apart; all kernels'; that
+of its slowest rank, with what it spends in MPI besides waiting."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +41,7 @@ class Measured:
     low: Array  # (s, n)
     high: Array  # (s, n)
     repetitions: Index  # (n,)
+    unwaited: Array  # (n,): seconds of communication without waiting; NaN where ranks' times do not say it
 
     def along(self, model: Model, along: str, held: dict[str, float]) -> Mask:
         """Which configurations (n,) have the held values of the other parameters."""
@@ -48,17 +53,25 @@ class Measured:
     def total(self, model: Model) -> tuple[Array, str]:
         """Time of the program at all configurations (n,) and what it is.
 
-        The whole program's time where it was measured; else the sum over kernels of means over all ranks, which holds
-        no message that the model distinguishes.
+        The whole program's time where it was measured; that of its slowest rank where ranks were timed one by one and
+        MPI among it; else the sum over kernels of means over all ranks, which holds no message that the model
+        distinguishes.
         """
         rows = model.functions.rows
         if (WHOLE, "time") in rows:
             return self.value[rows[WHOLE, "time"]], WHOLLY
+        if (imbalances := model.equation.imbalances) is not None and imbalances.unwaited is not None:
+            timed = {kernel: row for (kernel, name), row in rows.items() if name == "time" and not communicates(kernel)}
+            times, kernels = self.value[list(timed.values())], tuple(timed)
+            held = np.isfinite(times).any(axis=0)
+            taken = imbalances.program(kernels, np.nan_to_num(times), self.points)[0] * np.nansum(times, axis=0)
+            alone = self.points[:, model.parameters.index("ranks")] <= 1
+            return np.where(held, taken + np.where(alone, np.nan_to_num(self.unwaited), self.unwaited), np.nan), SLOWEST
         index = [row for (kernel, name), row in rows.items() if name == "time" and kernel != WHOLE]
         some = self.value[index]
         if not len(some):
             return np.full(len(self.points), np.nan), WHOLLY
-        if (imbalances := model.equation.imbalances) is not None:
+        if imbalances is not None:
             kernels = tuple(model.fitted.kernels[row] for row in index)
             mean = imbalances.means(kernels, some, self.points)
             some = mean + imbalances.parts(kernels, np.nan_to_num(some), self.points) if imbalances.held else mean
@@ -92,6 +105,7 @@ def measured(model: Model, experiments: Sequence[Experiment]) -> Measured | None
         low=np.concatenate([part.low for part in parts], axis=1),
         high=np.concatenate([part.high for part in parts], axis=1),
         repetitions=np.concatenate([part.repetitions for part in parts]),
+        unwaited=np.concatenate([part.unwaited for part in parts]),
     )
 
 
@@ -106,11 +120,15 @@ def _one(model: Model, experiment: Experiment) -> Measured:
     shape = (len(model.fitted), 0)
     if not names:
         empty = np.empty(shape)
-        return Measured(np.empty((0, len(model.parameters))), np.empty(0, bool), empty, empty, empty, np.empty(0, int))
+        points, none = np.empty((0, len(model.parameters))), np.empty(0)
+        return Measured(points, none.astype(bool), empty, empty, empty, none.astype(int), none)
     series = settle(experiment, series_from_experiment(experiment, names, means_of_samples(experiment, None))).series
     value, low, high = (_placed(model, series, reduce(series.values, how, axis=2)) for how in ("median", "min", "max"))
     repetitions = np.isfinite(series.values).any(axis=0).sum(axis=1)
-    return Measured(series.points, np.zeros(len(series.points), bool), value, low, high, repetitions)
+    law = None if model.equation.imbalances is None else model.equation.imbalances.unwaited
+    seconds = {} if law is None else unwaited_in(experiment, law.phased)
+    unwaited = np.array([np.median(seconds.get(tuple(point), np.nan)) for point in series.points.tolist()])
+    return Measured(series.points, np.zeros(len(series.points), bool), value, low, high, repetitions, unwaited)
 
 
 def _placed(model: Model, series: Series, values: Array) -> Array:

@@ -100,7 +100,7 @@ def blocks(choice: Choice, crowded: bool = False, sharing: bool = False) -> list
     goal, count = choice.goal, len(choice.candidates.points)
     said = _known(choice)
     rules = [
-        f"{name} {rule.text}{' (as measured)' if rule.inferred else ''} to {in_full(choice.candidates.limits[name][1])}"
+        f"{name} {rule.text}{' (as measured)' if rule.inferred else ''} to {in_full(choice.candidates.farthest(name))}"
         for name, rule in choice.candidates.rules.items()
     ]
     if count:

@@ -17,11 +17,15 @@ from ranksight.analysis.diagnosis.evidence import Evidence
 from ranksight.analysis.diagnosis.gathering import gather
 from ranksight.core.arrays import Array, Mask
 from ranksight.core.errors import InputError, meant
+from ranksight.core.experiment import WHOLE
 from ranksight.core.records import dataclass
 from ranksight.model.application.breakdown import Breakdown
 from ranksight.model.fitted_model import Model
+from ranksight.model.largest import larger, largest_values
 from ranksight.model.machine.transfer import measured_platform
+from ranksight.model.process.solve import dividing
 from ranksight.model.uncertainty.forecast import OK, Forecast
+from ranksight.model.uncertainty.rows import choose
 
 RANKS = "ranks"
 TOO_SMALL = "the network has fewer nodes than that needs"
@@ -49,7 +53,7 @@ class Sweep:
 
     model: Model
     along: str  # the parameter that varies
-    values: Array  # (k,): its values, rising; the last is the target
+    values: Array  # (k,): its values, rising, or falling to a finer mesh; the last is the target
     held: Mapping[str, float]  # the other parameters
     points: Array  # (k, m)
     said: Forecast  # of every series of the model
@@ -85,6 +89,14 @@ class Sweep:
         fine = (self.total.status[0] == OK) & np.isfinite(self.total.value[0])
         upto = np.flatnonzero(np.logical_and.accumulate(fine))
         return float(self.values[upto[-1]]) if len(upto) else None
+
+    @cached_property
+    def shown(self) -> Forecast:
+        """Every series of the model, the program's time as it is predicted."""
+        row = self.model.functions.rows.get((WHOLE, "time"))
+        if row is None:
+            return self.said
+        return choose(self.said, self.total, np.array([row]), np.ones((1, len(self.values)), dtype=bool))
 
     @cached_property
     def evidence(self) -> Evidence:
@@ -126,8 +138,10 @@ class Sweep:
 
     @property
     def nearest(self) -> int:
-        """Position of the largest value that was measured."""
-        return int(np.searchsorted(self.values, self.trained[1] * (1 + 1e-9), side="right")) - 1
+        """Position of the last value on the way to the target that was measured, or is between those that were."""
+        low, high = self.trained
+        inside = (self.values >= low * (1 - 1e-9)) & (self.values <= high * (1 + 1e-9))
+        return int(np.flatnonzero(inside)[-1]) if inside.any() else 0
 
     def where(self) -> str:
         """The parameters that are held, as people read them."""
@@ -164,11 +178,12 @@ def sweep(
     along : str, optional
         The parameter; ``ranks`` where they varied, else the first that did.
     to : float, optional
-        The target; when not given the farthest of :data:`REACH` times the largest measured value that the data support.
+        The target; when not given the farthest of :data:`REACH` times the largest measured problem that the data
+        support.
     at : mapping of str to float, optional
-        Values of the other parameters; each one's largest measured value when not given.
+        Values of the other parameters; that of the largest measured problem when not given.
     count : int
-        Values between the smallest measured one and the target, in addition to the measured ones.
+        Values between the smallest measured problem and the target, in addition to the measured ones.
     """
     along = axis_of(model) if along is None else along
     unknown = [name for name in (along, *(at or {})) if name not in model.parameters]
@@ -177,7 +192,7 @@ def sweep(
             f"the model has no parameter {', '.join(unknown)}",
             meant(unknown[0], model.parameters) or f"its parameters are {', '.join(model.parameters)}",
         )
-    most = {name: float(x) for name, x in zip(model.parameters, model.training.max(axis=0), strict=True)}
+    most = {name: float(x) for name, x in zip(model.parameters, largest_values(model.training), strict=True)}
     free = following(model, along) - set(at or {})
     held = {name: float((at or {}).get(name, most[name])) for name in model.parameters if name not in {along, *free}}
     column = _measured(model, along, held)
@@ -189,15 +204,18 @@ def sweep(
 
     beyond = None
     if to is None:
-        factors = np.array(REACH if along == RANKS else ELSE)
-        end, beyond = _farthest(model, high * factors, asked, level)
+        farther = [larger(column[:, None], np.array([factor]))[0] for factor in (REACH if along == RANKS else ELSE)]
+        end, beyond = _farthest(model, np.array(farther), asked, level)
     else:
         end = float(to)
     if not (np.isfinite(end) and end > 0):
         raise InputError(f"{along} is asked at {end:g}", "give a number above 0")
     if along == RANKS and (end < 1 or end % 1):
         raise InputError(f"ranks are asked at {end:g}", "give whole numbers of ranks, 1 or more")
-    values = _values(column, low, end, count, whole=along == RANKS)
+    # A curve begins at the smallest problem and ends at the target.
+    finer = bool(dividing(column[:, None])[0]) and end < high
+    whole = along == RANKS or bool((np.append(model.training[:, model.parameters.index(along)], end) % 1 == 0).all())
+    values = _values(column, high if finer else low, end, count, whole=whole)
     points = asked(values)
     said, broken = model.ask(points, level)
     return Sweep(model, along, values, held, points, said, model.whole_time(said, broken), broken, level, beyond)
@@ -206,8 +224,8 @@ def sweep(
 def _farthest(
     model: Model, values: Array, asked: Callable[[Array], Array], level: float
 ) -> tuple[float, Beyond | None]:
-    """The farthest of rising `values` up to which the data support the program's time, and the next; the first where
-    they support none, the last where no time was measured."""
+    """The farthest of `values`, nearest first, up to which the data support the program's time, and the next; the first
+    where they support none, the last where no time was measured."""
     if "time" not in model.fitted.metrics:
         return float(values[-1]), None
     points = asked(values)
@@ -251,11 +269,13 @@ def _measured(model: Model, along: str, held: Mapping[str, float]) -> Array:
 
 
 def _values(column: Array, low: float, end: float, count: int, whole: bool) -> Array:
-    """Measured values up to the end and others between, evenly by their logarithm where all are positive.
+    """Measured values from `low` to the end and others between, evenly by their logarithm where all are positive;
+    falling where `low` is the coarsest mesh.
 
     A target that is a power of two beyond measured ranks is reached through powers of two: they are what people run.
     """
-    start = min(low, end)
+    finer = low > end and low >= column.max()
+    start = low if finer else min(low, end)
     if start <= 0:
         between = np.linspace(start, end, count)
     else:
@@ -266,10 +286,13 @@ def _values(column: Array, low: float, end: float, count: int, whole: bool) -> A
             between = np.geomspace(start, end, count)
     if whole:
         between = np.maximum(np.round(between), 1.0)
-    measured = np.unique(column[column <= end])
+    measured = np.unique(column[column >= end] if finer else column[column <= end])
     if len(measured) > count:  # those that stand for all
         measured = measured[np.unique(np.linspace(0, len(measured) - 1, count).astype(int))]
-    return np.unique(np.concatenate([measured, between, [end]]))
+    values = np.concatenate([measured, between, [end]])
+    # Rounding makes no two values of one.
+    _, first = np.unique(values.astype(np.float32) if finer else values, return_index=True)
+    return np.asarray(values[first][:: -1 if finer else 1])
 
 
 def place(name: str, value: float) -> str:

@@ -54,6 +54,8 @@ class Column:
         on the right, ``word`` is never touched and stands on the left.
     spare : int
         Where the terminal is too narrow for all, the columns with the largest number are left out; 0 never is.
+    silent : bool
+        Whether it is left out without a word, as a drawing is that a table has next to its numbers.
     least : int
         Columns that a name or text keeps at least; by its kind (:data:`LEAST`) where it is 0.
     """
@@ -62,6 +64,7 @@ class Column:
     kind: Kind = "number"
     spare: int = 0
     least: int = 0
+    silent: bool = False
 
     @classmethod
     def read(cls, text: str) -> Column:
@@ -216,9 +219,8 @@ def _table(console: Console, table: Table, room: int) -> None:
             cells.append(Words(names[at][text] if at in names else text, style=style))
         grid.add_row(*cells)
     console.print(Padding(grid, (0, 0, 0, table.indent), expand=False), crop=False)
-    if left_out:
-        heads = ", ".join(table.columns[at].head for at in left_out)
-        _print(console, Text(f"(no room here for: {heads})", table.indent, 0, "dim"), room)
+    if heads := ", ".join(table.columns[at].head for at in left_out if not table.columns[at].silent):
+        _print(console, Text(f"not shown in {room} columns: {heads}", table.indent, 0, "dim"), room)
 
 
 def _cell(given: str | Cell) -> tuple[str, str]:

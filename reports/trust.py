@@ -11,7 +11,7 @@ from ranksight.core.records import dataclass
 from ranksight.core.units import counted
 from ranksight.model.notes import one_domain
 from ranksight.model.uncertainty import forecast
-from ranksight.reports.measured import COMPUTED, SUMMED, WHOLLY, Measured
+from ranksight.reports.measured import COMPUTED, SLOWEST, SUMMED, WHOLLY, Measured
 from ranksight.reports.sweep import Sweep, place, sufficient
 
 Grade = Literal["good", "fair", "poor"]
@@ -89,7 +89,12 @@ def _machine(sweep: Sweep) -> list[Fact]:
     return [Fact("fair", "Another machine", f"{runs}. Assumed: {said}.")]
 
 
-COMPARED = {WHOLLY: "time", COMPUTED: "computation", SUMMED: "the sum of the kernels' times"}
+COMPARED = {
+    WHOLLY: "time",
+    COMPUTED: "computation",
+    SUMMED: "the sum of the kernels' times",
+    SLOWEST: "the time of the slowest rank",
+}
 """What is held against what was measured, by what the measured time is."""
 
 
@@ -108,7 +113,8 @@ def _checked(sweep: Sweep, found: Measured | None) -> list[Fact]:
         value, low, high = total.value[0], total.lower[0], total.upper[0]
     else:
         broken = sweep.model.breakdown(points, sweep.level)
-        alone = broken.computing
+        # What a measured time holds is held against the same parts of the predicted one.
+        alone = broken.total.value[0] - broken.parts["others"] if what == SLOWEST else broken.computing
         ratio = alone / broken.total.value[0]
         value, low, high = alone, broken.total.lower[0] * ratio, broken.total.upper[0] * ratio
     errors = np.abs(value / measured[fresh] - 1)
@@ -133,33 +139,36 @@ def _by_part(share: float) -> Grade:
 
 
 def _parts(sweep: Sweep) -> list[Fact]:
-    """Kernels without a predicted time at the target."""
-    rows = [(kernel, row) for (kernel, name), row in sweep.model.functions.rows.items() if name == "time"]
-    kernels = [(kernel, row) for kernel, row in rows if kernel != WHOLE]
+    """Kernels without a predicted time at the target, of those that make up the program's."""
+    rows = {kernel: row for (kernel, name), row in sweep.model.functions.rows.items() if name == "time"}
+    kernels = sweep.breakdown.program
     if not kernels:
         return []
-    index = np.array([row for _, row in kernels])
-    lost = sweep.said.status[index, -1] != forecast.OK
-    said = np.nan_to_num(sweep.said.value[index, -1])
-    there = float(said[lost].sum() / said.sum()) if said.sum() > 0 else 0.0
-    measured = float(sweep.model.shares[index][lost].sum())
-    share = max(measured, there)
-    if not lost.any():
+    lost = [kernel for kernel in kernels if kernel in rows and sweep.said.status[rows[kernel], -1] != forecast.OK]
+    if not lost:
         every = "the time" if len(kernels) == 1 else "all times"
         return [Fact("good", "Kernels", f"The data suffice for {every} of {counted(len(kernels), 'kernel')}.")]
+    found = sweep.diagnosis
+    table = None if found is None else found.verdicts()
+    there = 0.0 if table is None else float(table.loc[table["kernel"].isin(lost), "share"].sum())
+    measured = float(np.nansum(sweep.model.shown_shares[[rows[kernel] for kernel in lost]]))
+    run = ", ".join(
+        place(name, value)
+        for name, value in zip(sweep.model.parameters, sweep.model.training[sweep.model.largest].tolist(), strict=True)
+    )
     return [
         Fact(
-            _by_part(share),
+            _by_part(max(measured, there)),
             "Kernels",
-            f"{int(lost.sum())} of {len(kernels)} kernels have insufficient data: {measured:.1%} of the computing time "
-            f"measured and {there:.1%} of that predicted.",
+            f"{len(lost)} of {counted(len(kernels), 'kernel')} without sufficient data: "
+            f"{measured:.1%} of the time at {run}, the largest run, and {there:.1%} at the target.",
         )
     ]
 
 
 def _fit(sweep: Sweep) -> list[Fact]:
     """Leave-one-out error of the functions of time, weighted by their share."""
-    fitted, shares = sweep.model.fitted, sweep.model.shares
+    fitted, shares = sweep.model.fitted, np.nan_to_num(sweep.model.shown_shares)
     index = np.array([row for (_, name), row in sweep.model.functions.rows.items() if name == "time"], dtype=np.intp)
     known = index[np.isfinite(fitted.press[index])]
     if not len(known):

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from ranksight.analysis.planning.remedies import named_run
 from ranksight.core.experiment import WHOLE
 from ranksight.core.records import dataclass
-from ranksight.core.valuerules import infer, next_value
+from ranksight.core.valuerules import infer, infer_finer, next_value
+from ranksight.model.largest import larger, largest_values
+from ranksight.model.process.solve import dividing
 from ranksight.model.uncertainty import forecast
 from ranksight.reports.sweep import RANKS, Sweep, place
 
@@ -21,7 +21,7 @@ FEW = 3
 class Unpredicted:
     """One metric of one kernel that has no answer at the target.
 
-    `share`: of the kernel in the measured total of the metric. `remedy`: which measurement would help.
+    `share`: :attr:`ranksight.model.fitted_model.Model.shown_shares`. `remedy`: which measurement would help.
     """
 
     kernel: str
@@ -37,33 +37,31 @@ def unpredicted(sweep: Sweep, then: str = "") -> list[Unpredicted]:
     `then`: the first run of a plan, where there is one; :func:`next_run` where not.
     """
     model, fitted = sweep.model, sweep.model.fitted
-    status = sweep.said.status[:, -1]
+    status = sweep.shown.status[:, -1]
     found = []
-    for row in np.flatnonzero(status != forecast.OK):
-        found.append(
-            Unpredicted(
-                fitted.kernels[row],
-                fitted.metrics[row],
-                1.0 if fitted.kernels[row] == WHOLE else float(model.shares[row]),
-                str(sweep.said.reason[row, -1]),
-                named_run(str(sweep.said.reason[row, -1])) or remedy(sweep, int(status[row]), int(row), then),
-            )
-        )
-    return sorted(found, key=lambda one: (one.metric != "time", -one.share))
+    for row in np.flatnonzero(status != forecast.OK).tolist():
+        kernel, reason = fitted.kernels[row], str(sweep.shown.reason[row, -1])
+        share = 1.0 if kernel == WHOLE else float(model.shown_shares[row])
+        helps = named_run(reason) or remedy(sweep, int(status[row]), then)
+        found.append(Unpredicted(kernel, fitted.metrics[row], share, reason, helps))
+    return sorted(found, key=lambda one: (one.metric != "time", -np.nan_to_num(one.share)))
 
 
-def remedy(sweep: Sweep, status: int, row: int | None = None, then: str = "") -> str:
+def remedy(sweep: Sweep, status: int, then: str = "") -> str:
     """The measurement that would help against one reason; `then` as of :func:`unpredicted`."""
     model = sweep.model
     if status in (forecast.WIDE, forecast.DISAGREE, forecast.TURN, forecast.NOT_POSITIVE):
         return f"measure at {then or next_run(sweep)}"
     if status == forecast.NOISE:
-        needed = float("nan") if row is None else float(model.fitted.repetitions[row])
-        return f"repeat every run {needed:.0f} times" if np.isfinite(needed) else "repeat every run more often"
+        return "repeat every run more often"
     if status == forecast.FEW_POINTS:
         low, high = sweep.trained
         column = model.training[:, model.parameters.index(sweep.along)]
-        more = np.setdiff1d(infer(column, sweep.along == RANKS).values(low, 4 * high, sweep.along == RANKS), column)
+        if dividing(column[:, None])[0]:
+            more = np.setdiff1d(infer_finer(column).values(low / 4, high, whole=False), column)[::-1]
+        else:
+            whole = sweep.along == RANKS
+            more = np.setdiff1d(infer(column, whole).values(low, 4 * high, whole), column)
         few = ", ".join(f"{value:g}" for value in more[:FEW])
         return f"measure {sweep.along} {few} as well" if few else f"measure more values of {sweep.along}"
     if status == forecast.UNVARIED:
@@ -81,17 +79,20 @@ def remedy(sweep: Sweep, status: int, row: int | None = None, then: str = "") ->
 def next_run(sweep: Sweep) -> str:
     """The target where it is near, else about twice what was measured, of ranks a number that follows the rule of those
     measured: a run that people can do, and that moves the bound."""
-    asked: Mapping[str, float] = sweep.target
-    here = np.array([asked[name] for name in sweep.model.parameters])
-    if (sweep.model.training == here).all(axis=1).any():  # these runs were made
-        asked = {**asked, sweep.along: float("inf")}
+    training, asked = sweep.model.training, dict(sweep.target)
+    most, twice = largest_values(training), larger(training, np.full(training.shape[1], 2.0))
+    finer = dividing(training)
+    if (training == np.array([asked[name] for name in sweep.model.parameters])).all(axis=1).any():  # these were made
+        asked[sweep.along] = 0.0 if finer[sweep.model.parameters.index(sweep.along)] else float("inf")
     words = []
     for at, name in enumerate(sweep.model.parameters):
-        column = sweep.model.training[:, at]
-        high = float(column.max())
-        value = min(asked[name], 2 * high) if asked[name] > high else asked[name]
-        if name == RANKS and high < value < asked[name]:
-            ruled = next_value(column, value, asked[name])
-            value = ruled if np.isfinite(ruled) else value
+        value = asked[name]
+        if finer[at]:
+            value = max(value, float(twice[at])) if value < most[at] else value
+        elif value > most[at]:
+            value = min(value, float(twice[at]))
+            if name == RANKS and value < asked[name]:
+                ruled = next_value(training[:, at], value, asked[name])
+                value = ruled if np.isfinite(ruled) else value
         words.append(place(name, value))
     return ", ".join(words)

@@ -11,6 +11,7 @@ from ranksight.core.arrays import Array
 from ranksight.core.errors import RanksightError, ToolError
 from ranksight.core.names import printable
 from ranksight.core.units import finite
+from ranksight.model.largest import largest_values
 from ranksight.model.questions import whole_ranks
 from ranksight.reports.grid import BEYOND, answers_at
 from ranksight.reports.palette import NAMES, PARTS
@@ -78,13 +79,16 @@ def widget(model: Model, *, level: float = 0.9) -> Any:
 
 
 def fields_of(model: Model) -> list[dict[str, Any]]:
-    """Name, range and first value of each parameter: the largest measured one, and some times it as the end."""
+    """Name, range and first value of each parameter: that of the largest problem measured; the range goes beyond."""
     fields = []
-    for name, column in zip(model.parameters, model.training.T, strict=True):
+    for name, column, most in zip(model.parameters, model.training.T, largest_values(model.training), strict=True):
         low, high = float(column.min()), float(column.max())
         whole = name == RANKS or bool((column % 1 == 0).all())
-        end = high * BEYOND[name == RANKS] if high > 0 else high + 1
-        fields.append({"name": name, "low": low, "high": end, "value": high, "whole": whole})
+        if most < high:  # a mesh gets finer
+            low = most / BEYOND[False]
+        else:
+            high = high * BEYOND[name == RANKS] if high > 0 else high + 1
+        fields.append({"name": name, "low": low, "high": high, "value": float(most), "whole": whole})
     return fields
 
 

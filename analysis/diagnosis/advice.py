@@ -13,7 +13,7 @@ from ranksight.analysis.diagnosis.evidence import Evidence
 from ranksight.analysis.diagnosis.verdicts import CHANGED, CHANGES, savings
 from ranksight.core.experiment import WHOLE
 from ranksight.core.units import counted, format_factor, format_si, in_full
-from ranksight.model.application.rankclasses import CLASSES
+from ranksight.model.application.rankclasses import named_class, named_rank
 
 COLUMNS = ["kind", "kernel", "saves", "text"]
 DOUBLED = 2.0
@@ -94,15 +94,19 @@ def uneven(balance: pd.DataFrame, ranks: int, slowest: str = "") -> list[Row]:
     """
     rows = []
     for row in balance[balance["named"]].to_dict("records"):
+        busiest = named_rank(row["busiest"], row["ranks"])
+        comma = "," * ("," in busiest)
         if row["having"] == 1:
-            text = f"rank {row['busiest']} alone runs it, and the others wait ({row['metric']}, {row['ranks']} ranks)"
+            text = f"only {busiest}{comma} runs it, and the others wait ({row['metric']}, {row['ranks']} ranks)"
             rows.append(("serial section", str(row["kernel"]), row["lost"], text))
             continue
-        text = f"rank {row['busiest']} does {row['ratio']:.2f} times the mean ({row['metric']}, {row['ranks']} ranks)"
-        if row["ahead"] == row["ahead"] and ranks != row["ranks"]:
+        text = f"{busiest}{comma} does {row['ratio']:.2f} times the mean ({row['metric']}, {row['ranks']} ranks)"
+        if row["lost"] != row["lost"]:
+            text += f"; insufficient data for its imbalance at {ranks}"
+        elif row["ahead"] == row["ahead"] and ranks != row["ranks"]:
             text += f", the busiest rank {row['ahead']:.2f} times at {ranks}"
-            if slowest in CLASSES[:2]:
-                text += f", where all wait for the {slowest}"
+            if late := named_class(slowest, ranks):
+                text += f", where all wait for {late}"
         rows.append(("imbalance", str(row["kernel"]), row["lost"], text))
     return rows
 
@@ -173,7 +177,7 @@ def late_or_in_turn(waits: pd.DataFrame, busiest: Set[tuple[tuple[float, ...], i
         how = (
             "ranks wait for each other in turn, the last for all"
             if worst["state"] == "serialisation"
-            else f"ranks wait for rank {worst['late']}, which is late"
+            else f"ranks wait for {named_rank(int(worst['late']), int(worst['ranks']))}, which is late"
         )
         text = f"{worst['operation']}: {how}; {worst['part']:.0%} of the time at {worst['ranks']} ranks"
         rows.append((str(worst["state"]), str(worst["kernel"]), float(worst["part"]), text))

@@ -102,7 +102,8 @@ def table(evidence: Evidence, observed: Mapping[str, Any]) -> pd.DataFrame:
     ``before`` (the same at the one with fewest), ``ahead`` (largest over mean as predicted at the last configuration
     asked for; NaN where it is not), ``having`` (ranks that have the kernel where it was measured), ``busiest`` (rank),
     ``metric`` (that measured it), ``lost`` (part of the program's predicted time there that ranks wait for the busiest
-    rank of them), ``named`` (whether it is uneven and costs more than :data:`HEAVY`).
+    rank of them; NaN where the imbalance has no answer there), ``named`` (whether it is uneven and costs more than
+    :data:`HEAVY`).
     """
     import pandas as pd
 
@@ -122,6 +123,8 @@ def table(evidence: Evidence, observed: Mapping[str, Any]) -> pd.DataFrame:
         last, first = float(ratio[known[-1]]), float(ratio[known[0]])
         ahead, lost = _predicted(evidence, place.get(kernel), last, total)
         named = last >= UNEVEN and lost >= HEAVY
+        if evidence.balanced is not None and kernel in place and not evidence.balanced[place[kernel], -1]:
+            lost = float("nan")
         most, metric = count[order][known[-1]], str(entry["metric"])
         having, busiest = (int(np.array(entry[name])[order][known[-1]]) for name in ("having", "busiest"))
         rows.append((kernel, int(most), last, first, ahead, having, busiest, metric, lost, named))

@@ -78,7 +78,7 @@ def causes_of(evidence: Evidence) -> Causes:
     causes = _judge(evidence)
     if evidence.drawn:
         causes = pooled(causes, [_judge(each) for each in evidence.drawn])
-    causes = _without_cycles(evidence, causes)
+    causes = _without_balance(evidence, _without_cycles(evidence, causes))
     beyond = over_the_roof(evidence, causes) | too_long(evidence, causes) | evidence.halted | evidence.files
     # An assumed time does not tell execution from memory, but it may be small compared with messages and imbalance.
     imputed = np.zeros(beyond.shape, dtype=bool) if evidence.imputed is None else evidence.imputed
@@ -116,6 +116,21 @@ def _without_cycles(evidence: Evidence, causes: Causes) -> Causes:
     share[6] = np.where(halted | files, 1 - share[:6].sum(axis=0), share[6])
     low[6], high[6] = (np.where(halted | files, share[6], each[6]) for each in (low, high))
     return replace(causes, share=share, low=low, high=high)
+
+
+def _without_balance(evidence: Evidence, causes: Causes) -> Causes:
+    """The same with the imbalance that has no answer as unknown: it may be all that the kernel computes."""
+    if evidence.balanced is None or evidence.balanced.all():
+        return causes
+    share, low, high = causes.share.copy(), causes.low.copy(), causes.high.copy()
+    open_ = ~evidence.balanced & (share[5] > 0)
+    low[5] = np.where(open_, 0.0, low[5])
+    high[5] = np.where(open_, 1 - share[4], high[5])
+    share[6] = np.where(open_, share[6] + share[5], share[6])
+    high[6] = np.where(open_, np.maximum(high[6], share[6]), high[6])
+    share[5] = np.where(open_, 0.0, share[5])
+    verdict = np.where(open_ & (causes.verdict == IMBALANCE), UNDECIDED, causes.verdict)
+    return replace(causes, share=share, low=low, high=high, verdict=verdict)
 
 
 def seconds_of(evidence: Evidence, causes: Causes) -> Array:

@@ -64,7 +64,7 @@ class Diagnosis:
 
     def __repr__(self) -> str:
         asked = counted(self.evidence.points.shape[0], "configuration")
-        return f"<Diagnosis {self.application}: {counted(len(self.evidence.kernels), 'kernel')} at {asked}>"
+        return f"<Diagnosis {self.application}: {counted(int(self.evidence.separate.sum()), 'kernel')} at {asked}>"
 
     def _repr_html_(self) -> str:
         """What bounds each kernel at the target, the largest first, for notebooks."""

@@ -32,7 +32,8 @@ def table(line: Evidence, kind: Kind) -> pd.DataFrame:
     Columns: ``ranks``, ``global``, ``parallel``, ``load_balance``, ``communication``, ``outside`` (part of the time
     that is kernels and messages), ``computation_scaling`` (NaN where they are unknown), ``instruction_scaling``,
     ``ipc_scaling`` (NaN where instructions were not counted), ``frequency_scaling`` (1: a model knows one clock),
-    ``ipc``. Where `kind` is unknown, the global and those of computation and instructions are NaN.
+    ``ipc``. Where `kind` is unknown, the global and those of computation and instructions are NaN; where an imbalance
+    has no answer, those that divide computing from it.
     """
     separate = line.separate
     computing, imbalance = line.mean[separate].sum(axis=0), line.lost[separate].sum(axis=0)
@@ -51,6 +52,8 @@ def table(line: Evidence, kind: Kind) -> pd.DataFrame:
         rate = instructions / (computing * line.frequency)
         ipc = (instructions / computing) / (instructions[0] / computing[0])
     overall = balance * communication * outside * scaling
+    # What the mean rank computes is not known without the imbalance.
+    balance, scaling, ipc, rate = (np.where(line.settled, each, np.nan) for each in (balance, scaling, ipc, rate))
     # Where most of the waiting is inside of kernels, their times do not separate it.
     balance = balance if (imbalance > 0).any() and line.together >= HALF else np.full(len(whole), np.nan)
     communication = communication if (messages > 0).any() else np.full(len(whole), np.nan)

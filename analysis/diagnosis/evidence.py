@@ -12,6 +12,7 @@ from ranksight.core.experiment import WHOLE
 from ranksight.core.mpi import handles_files
 from ranksight.core.records import dataclass
 from ranksight.model.application.breakdown import Breakdown
+from ranksight.model.application.imbalances import LIGHT
 from ranksight.model.series.computation import cores
 
 FARTHEST = 100.0
@@ -62,6 +63,8 @@ class Evidence:
     """Part of what slowest ranks take beyond the mean that is in `imbalance`; the rest others wait inside of
     kernels."""
     ratio: Array | None = None  # (K, k): work of the busiest rank of a kernel over the mean of all; NaN of even kernels
+    balanced: Mask | None = None
+    """Whether the part of its time that is imbalance has an answer, (K, k); None where no imbalance was measured."""
     slowest: tuple[str, ...] = ()  # the class of ranks that the program waits for, (k,); empty where it is not known
     imputed: Mask | None = None  # (K, k): whether no sample fell on a kernel, so that its time is assumed
     samples: Array | None = None  # (K, k)
@@ -135,6 +138,14 @@ class Evidence:
     def total(self) -> Array:
         """Seconds of the program: of all kernels and of what is outside of them, (k,)."""
         return np.asarray(self.whole.sum(axis=0) + self.others)
+
+    @property
+    def settled(self) -> Mask:
+        """Whether what ranks compute is separated from what they wait, (k,): imbalances have an answer of all kernels
+        but some that take :data:`~ranksight.model.application.imbalances.LIGHT` of the time."""
+        if self.balanced is None:
+            return np.ones(len(self.points), dtype=bool)
+        return np.asarray((self.whole * ~self.balanced).sum(axis=0) <= LIGHT * self.total)
 
     @property
     def bounded(self) -> Mask:

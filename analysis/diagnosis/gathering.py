@@ -100,6 +100,7 @@ def gather(
         together=imbalances.together if imbalances is not None and imbalances.held else 1.0,
         slowest=() if imbalances is None else imbalances.slowest_class(kernels, np.nan_to_num(time), points),
         ratio=np.full(shape, np.nan) if imbalances is None else imbalances.over_mean(kernels, points),
+        balanced=None if imbalances is None else imbalances.known(kernels, points),
         message_ends=_message_ends(broken, ~(calls & answers.has("time"))),
         running=outside.running(count("cycles"), computing),
         least_instructions=answers.end("instructions", "lower") * each_of,

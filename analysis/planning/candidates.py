@@ -15,6 +15,8 @@ from ranksight.core.experiment import Experiment
 from ranksight.core.limits import RANKS
 from ranksight.core.records import dataclass
 from ranksight.core.units import in_full
+from ranksight.core.valuerules import infer_finer
+from ranksight.model.process.solve import dividing
 from ranksight.model.questions import above_zero
 
 MOST = 600
@@ -36,6 +38,11 @@ class Candidates:
     barred: str = ""  # the rule or limit given that forbids to run a target itself; empty where none does
     held: float | None = None  # largest number of ranks considered, where the cores of the machine are why
     none_left: str = ""  # why there are no points, and what to do; empty where there are
+    finer: frozenset[str] = frozenset()  # parameters of which the smaller value is the larger problem
+
+    def farthest(self, name: str) -> float:
+        """The value considered of a parameter that is the largest problem."""
+        return self.limits[name][0 if name in self.finer else 1]
 
 
 def cores_of(experiment: Experiment) -> float | None:
@@ -62,10 +69,11 @@ def candidates(
     Where nothing is left to measure there are no points. Raises InputError when a rule or limit names no parameter.
 
     `measured` (n, m), `targets` (t, m). `rules`: for parameters without one it is inferred from the values measured.
-    `limits`: smallest and largest value by parameter; None leaves an end to the default: the smallest value measured;
-    and of ranks half the largest target (or the largest measured, if that is more), of others the larger of target and
-    measured. `held`: ranks that the machine holds; none above it, nor above the largest measured, are considered unless
-    `limits` names a largest, or runs above it were made and no other is left.
+    `limits`: smallest and largest value by parameter; None leaves an end to the default: the smallest value measured,
+    of mesh widths the smaller of target and measured; and of ranks half the largest target (or the largest measured, if
+    that is more), of others the larger of target and measured. `held`: ranks that the machine holds; none above it, nor
+    above the largest measured, are considered unless `limits` names a largest, or runs above it were made and no other
+    is left.
     """
     rules, limits = dict(rules or {}), dict(limits or {})
     for name in (*rules, *limits):
@@ -101,6 +109,7 @@ def candidates(
         ", ".join(text for axis in axes for text in axis.barred),
         next((axis.held for axis in axes if axis.held is not None), None),
         "" if len(points) else _none_left(axes, measured, targets),
+        frozenset(name for name, yes in zip(parameters, dividing(measured).tolist(), strict=True) if yes),
     )
 
 
@@ -125,7 +134,9 @@ def _axis(
     held: float | None,
 ) -> _Axis:
     """The axis of a parameter that was measured at `column` (n,) and is asked at `goals` (t,), `held` at most."""
-    low = float(column.min()) if limits[0] is None else float(limits[0])
+    finer = bool(dividing(column[:, None])[0])
+    least = min(float(column.min()), float(goals.min())) if finer else float(column.min())
+    low = least if limits[0] is None else float(limits[0])
     goal = float(goals.max())
     usual = max(float(column.max()), goal / 2 if name == "ranks" else goal)
     most = usual if held is None else max(held, float(column.max()))
@@ -135,7 +146,8 @@ def _axis(
         raise InputError(f"--min-{name} {low:g} is above {top}", f"give a smaller minimum, or --max-{name}")
     whole = name == "ranks" or bool((column == np.round(column)).all() and (goals % 1 == 0).all())
     barred = _barring(name, goals, limits, rule, whole)
-    rule = infer(column, whole) if rule is None else rule
+    if rule is None:
+        rule = infer_finer(column) if finer else infer(column, whole)
     values = rule.values(low, high, whole)
     if name == "ranks":
         values = values[values >= 1]
@@ -153,7 +165,10 @@ def _open(axes: list[Array], measured: Array, targets: Array) -> Array:
     None at or beyond all targets, but each target inside of the range measured; none that was measured.
     """
     points = np.array(list(itertools.product(*axes)), dtype=np.float64).reshape(-1, len(axes))
-    beyond = np.all(points[:, None, :] >= targets[None] * (1 - SMALLEST_STEP), axis=(1, 2))
+    finer = dividing(measured)
+    coarse = points[:, None, :] >= targets[None] * (1 - SMALLEST_STEP)
+    fine = points[:, None, :] <= targets[None] * (1 + SMALLEST_STEP)
+    beyond = np.where(finer, fine, coarse).all(axis=(1, 2))
     inside = np.all((targets >= measured.min(axis=0)) & (targets <= measured.max(axis=0)), axis=1)
     points = np.unique(np.concatenate([points[~beyond], targets[inside]]), axis=0)
     seen = set(map(tuple, measured.tolist()))
@@ -165,7 +180,7 @@ def _none_left(axes: list[_Axis], measured: Array, targets: Array) -> str:
     seen = set(map(tuple, measured.tolist()))
     if all(tuple(target) in seen for target in targets.tolist()):
         return "the target was measured: repeat it, or ask about another target"
-    if (targets <= measured.min(axis=0)).all():
+    if np.where(dividing(measured), targets >= measured.max(axis=0), targets <= measured.min(axis=0)).all():
         return "the target is smaller than all that was measured: measure the target itself"
     held = next((axis.held for axis in axes if axis.held is not None), None)
     if held is not None:
@@ -173,7 +188,8 @@ def _none_left(axes: list[_Axis], measured: Array, targets: Array) -> str:
             f"every configuration of up to {in_full(held)} ranks was measured, and the machine has no cores for more: "
             "--max-ranks allows them, for a machine with more cores"
         )
-    ends = ", ".join(f"{axis.name} {in_full(axis.ends[1])}" for axis in axes)
+    last = np.where(dividing(measured), 0, 1)
+    ends = ", ".join(f"{axis.name} {in_full(axis.ends[at])}" for axis, at in zip(axes, last.tolist(), strict=True))
     rules = " or ".join(f"--{axis.name}-rule" for axis in axes)
     return (
         f"every configuration under the rules was measured, up to {ends}: give other values with {rules}, or measure "

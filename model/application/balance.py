@@ -18,7 +18,7 @@ from ranksight.core.arrays import Array
 from ranksight.core.experiment import ALL_RANKS, WHOLE, Experiment, Run
 from ranksight.core.records import dataclass
 from ranksight.core.sampled import sampled_runs
-from ranksight.model.application.rankclasses import RankClasses, fit_classes, works
+from ranksight.model.application.rankclasses import RankClasses, fit_classes, named_class, works
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.fitting.varied import fit_varied
 from ranksight.model.plaindata import Part
@@ -83,11 +83,12 @@ def waited_for(parameters: Sequence[str], points: Array, ratios: Array, slowest:
 
     `ratios` (k,): its work over the mean. `slowest`: the class of the slowest rank at each of them.
     """
-    texts = []
-    for point, ratio, who in zip(points, ratios, slowest, strict=True):
-        if ratio >= TELLING and who in (FIRST, LAST):
+    texts, ranks = [], points[:, list(parameters).index("ranks")]
+    for point, count, ratio, who in zip(points, ranks, ratios, slowest, strict=True):
+        name = named_class(who, int(count))
+        if ratio >= TELLING and name:
             where = ", ".join(f"{n} = {x:g}" for n, x in zip(parameters, point, strict=True))
-            texts.append(f"at {where} all wait for the {who}, which has {ratio:.3g} times the mean work")
+            texts.append(f"at {where} all wait for {name}, which has {ratio:.3g} times the mean work")
     return texts
 
 

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.core.arrays import Array, Index, Mask, ratio
+from ranksight.core.experiment import WHOLE
 from ranksight.core.records import dataclass
 from ranksight.core.units import whole
 from ranksight.model.application.exchanged import NOT_EXCHANGED, Exchanged
@@ -216,6 +217,12 @@ class Breakdown:
         seconds = {name: values.sum(axis=0) for name, values in self.each.items()}
         seconds["others"] = np.zeros_like(self.total.value[0]) + self.others.value.sum(axis=0)
         return seconds
+
+    @property
+    def program(self) -> tuple[str, ...]:
+        """The kernels whose times make up the program's: what all outputs count as kernels. None where the program was
+        measured as a whole."""
+        return tuple(kernel for kernel in self.kernels if kernel != WHOLE)
 
     @property
     def computing(self) -> Array:

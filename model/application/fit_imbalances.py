@@ -164,20 +164,54 @@ def _unwaited(
     parameters: Sequence[str], tables: Sequence[tuple[Run, pd.DataFrame]], **settings: Any
 ) -> Unwaited | None:
     """The law of communication without waiting; None where not both it and computation were timed by rank."""
-    rests: list[tuple[tuple[float, ...], float, float]] = []
+    rests = _rests(parameters, tables)
+    if len({point for point, *_ in rests}) < FEWEST:
+        return None
+    phased = in_phases(*np.array([[rest, more] for _, rest, more, _ in rests]).T)
+    names = dict.fromkeys(name for *_, of_calls in rests for name in of_calls)
+    each: dict[str, dict[tuple[float, ...], list[float]]] = {name: {} for name in names}
+    for point, rest, more, of_calls in rests:
+        took = sum(of_calls.values())
+        for name in names:
+            part = of_calls.get(name, 0.0) / took if took > 0 else 0.0
+            each[name].setdefault(point, []).append(_unwaited_of(rest, more, phased) * part)
+    return fit_unwaited(parameters, _seconds(rests, phased), phased, each, **settings)
+
+
+Rest = tuple[tuple[float, ...], float, float, dict[str, float]]
+"""Of a run its configuration, the two seconds of :func:`ranksight.model.application.unwaited.beyond_slowest`, and those
+of each function of MPI on the rank that decides them."""
+
+
+def _rests(parameters: Sequence[str], tables: Sequence[tuple[Run, pd.DataFrame]]) -> list[Rest]:
+    """Time in communication beyond the slowest rank, of each run that timed it and computation on all ranks."""
+    rests: list[Rest] = []
     for run, table in tables:
         calls = np.array([communicates(str(kernel)) for kernel in table.columns], dtype=bool)
         ranks = int(run.configuration["ranks"])
         if 1 < ranks <= len(table) and calls.any() and not calls.all():
             work = by_rank(table, ranks)
-            rests.append((run.point(tuple(parameters)), *beyond_slowest(work[:, ~calls], work[:, calls].sum(axis=1))))
-    if len({point for point, *_ in rests}) < FEWEST:
-        return None
-    phased = in_phases(*np.array([rest for _, *rest in rests]).T)
+            rest, more, at = beyond_slowest(work[:, ~calls], work[:, calls].sum(axis=1))
+            of_calls = dict(zip(map(str, table.columns[calls]), work[at, calls].tolist(), strict=True))
+            rests.append((run.point(tuple(parameters)), rest, more, of_calls))
+    return rests
+
+
+def _unwaited_of(rest: float, more: float, phased: bool) -> float:
+    return max(rest - more, 0.0) if phased else rest
+
+
+def _seconds(rests: Sequence[Rest], phased: bool) -> dict[tuple[float, ...], list[float]]:
     seconds: dict[tuple[float, ...], list[float]] = {}
-    for point, rest, more in rests:
-        seconds.setdefault(point, []).append(max(rest - more, 0.0) if phased else rest)
-    return fit_unwaited(parameters, seconds, phased, **settings)
+    for point, rest, more, _ in rests:
+        seconds.setdefault(point, []).append(_unwaited_of(rest, more, phased))
+    return seconds
+
+
+def unwaited_in(experiment: Experiment, phased: bool) -> dict[tuple[float, ...], list[float]]:
+    """Seconds of communication without waiting in the runs of each configuration, where ranks were timed one by one;
+    `phased`: :func:`ranksight.model.application.unwaited.in_phases`."""
+    return _seconds(_rests(experiment.parameters, _by_rank(experiment, "time")), phased)
 
 
 def _having(tables: Tables) -> dict[str, tuple[float, float]]:

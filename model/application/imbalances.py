@@ -31,8 +31,9 @@ from dataclasses import field
 
 import numpy as np
 
-from ranksight.core.arrays import Array, Index
+from ranksight.core.arrays import Array, Index, Mask, ratio
 from ranksight.core.records import dataclass
+from ranksight.core.units import in_full
 from ranksight.model.application.rankclasses import CLASSES, RankClasses
 from ranksight.model.application.unwaited import Unwaited
 from ranksight.model.plaindata import Part
@@ -40,6 +41,8 @@ from ranksight.model.uncertainty import forecast
 
 APART = 0.9
 """Part of the kernels' imbalances that falls on one rank, up to which kernels have slowest ranks of their own."""
+LIGHT = 0.01
+"""Part of the kernels' time up to which those do not count whose imbalance has no answer."""
 OF_SLOWEST = "kernels' times are those of their slowest ranks"
 
 
@@ -75,6 +78,22 @@ class Imbalances(Part):
             return (f"{OF_SLOWEST}, which differ: the program takes less than their sum",)
         return (f"{OF_SLOWEST}; the program and shares have MPI without its waiting",) if self.unwaited else ()
 
+    def unanswered(self, kernels: tuple[str, ...], times: Array, points: Array) -> list[str]:
+        """Which imbalances of kernels that take some of the `times` (K, k) have no answer at `points` (k, m), and what
+        is taken for them, a sentence each."""
+        parameters = self.classes.fitted.parameters
+        ranks = int(self.classes.points[:, parameters.index("ranks")].max(initial=1.0))
+        unknown = ~self.known(kernels, points) & (times > LIGHT * times.sum(axis=0))
+        ratios = self.of(kernels, points)
+        texts = []
+        for row, at in np.argwhere(unknown).tolist():
+            where = ", ".join(f"{name} = {in_full(x)}" for name, x in zip(parameters, points[at], strict=True))
+            texts.append(
+                f"the imbalance of {kernels[row]} at {where} has insufficient data: {ratios[row, at]:.3g}, as measured "
+                f"at up to {ranks} ranks, is assumed"
+            )
+        return texts
+
     def means(self, kernels: tuple[str, ...], times: Array, points: Array) -> Array:
         """Seconds of each kernel on the mean of all ranks, (K, k); `times` (K, k) are the predicted ones."""
         return np.asarray(times / self.of(kernels, points) if self.held else times * self.among(kernels, points))
@@ -106,11 +125,18 @@ class Imbalances(Part):
 
     def slowest_class(self, kernels: tuple[str, ...], times: Array, points: Array) -> tuple[str, ...]:
         """The class of ranks that the program waits for at each of k configurations; none where each kernel has its
-        own."""
+        own, an imbalance has no answer, or another class may take longer."""
         if self.phased:
             return ("",) * len(points)
-        total = self._seconds(kernels, times, points)[0].sum(axis=1)
-        return tuple(CLASSES[at] for at in total.argmax(axis=0))
+        (uneven, rows), each = self._uneven(kernels), self._seconds(kernels, times, points)[0]
+        total = each.sum(axis=1)
+        slowest, second = total.argmax(axis=0), np.partition(total, -2, axis=0)[-2]
+        value, low, _ = self.classes.ratios(points)
+        each[:, uneven] *= ratio(low, value, 1.0)[: len(CLASSES), rows]
+        least = each.sum(axis=1)
+        sure = np.take_along_axis(least, slowest[None], axis=0)[0] >= second
+        sure &= (times * ~self.known(kernels, points)).sum(axis=0) <= LIGHT * times.sum(axis=0)
+        return tuple(CLASSES[at] if yes else "" for at, yes in zip(slowest, sure, strict=True))
 
     def _seconds(self, kernels: tuple[str, ...], times: Array, points: Array) -> tuple[Array, Array, Array]:
         """Seconds of each class of ranks in each kernel, (C, K, k), with the ends of their 90 % interval; 0 without
@@ -122,10 +148,10 @@ class Imbalances(Part):
         ends = []
         # The time of a slowest rank holds its ratio, wherever that lies in its interval.
         for end, most in zip(self.classes.ratios(points), self._ends(kernels, points), strict=True):
-            ratio = most if self.held else np.ones_like(times)
-            each = np.repeat(ratio[None], len(CLASSES), axis=0)
+            of_slowest = most if self.held else np.ones_like(times)
+            each = np.repeat(of_slowest[None], len(CLASSES), axis=0)
             each[:, uneven] = most[uneven] if self.phased else end[: len(CLASSES), rows]
-            ends.append(np.where(present, times / ratio * each, 0.0))
+            ends.append(np.where(present, times / of_slowest * each, 0.0))
         value, low, high = ends
         return value, low, high
 
@@ -167,10 +193,23 @@ class Imbalances(Part):
         return value, low, high
 
     def over_mean(self, kernels: tuple[str, ...], points: Array) -> Array:
-        """Work of the busiest rank of any kernels over the mean of all ranks, (len(kernels), k); NaN of even ones."""
+        """Work of the busiest rank of any kernels over the mean of all ranks, (len(kernels), k); NaN of even ones, and
+        where it has no answer."""
         result = np.full((len(kernels), len(points)), np.nan)
         uneven, _ = self._uneven(kernels)
         result[uneven] = (self.of(kernels, points) / self.part(kernels, points))[uneven]
+        return np.where(self.known(kernels, points), result, np.nan)
+
+    def known(self, kernels: tuple[str, ...], points: Array) -> Mask:
+        """Whether the ratio of each of any kernels has an answer at `points`, (len(kernels), k): that of the class
+        which did most in it at the most ranks measured. Even kernels have 1."""
+        result = np.ones((len(kernels), len(points)), dtype=bool)
+        uneven, rows = self._uneven(kernels)
+        if len(uneven):
+            latest, known = self.classes.latest, self.classes.known(points)
+            first = [len(CLASSES)] if self.phased else list(range(len(CLASSES)))
+            most = latest[first] >= latest[first].max(axis=0)
+            result[uneven] = (known[first] & most[..., None]).any(axis=0)[rows]
         return result
 
     def _uneven(self, kernels: tuple[str, ...]) -> tuple[Index, Index]:

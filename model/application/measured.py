@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -34,6 +35,8 @@ class Measured:
     """Mean over ranks of each kind; of all together under :data:`ALL` where the kinds were not timed."""
     least: float  # seconds of the rank with least of all kinds, over the mean
     wall: float  # wall time of the program in the same run, s; NaN where it was not measured
+    of_least: Mapping[str, float] = field(default_factory=dict)
+    """Seconds of each kind on the rank with least of all, which waits least."""
 
 
 def measured(experiment: Experiment) -> Iterator[Measured]:
@@ -42,9 +45,12 @@ def measured(experiment: Experiment) -> Iterator[Measured]:
         counters = experiment.table(run, "counters")
         if run.configuration.get("ranks", 1) < 2 or shares_cores(run, counters):
             continue
-        seconds, each, wall = dict[str, float](), np.zeros(1), np.nan
+        seconds, each, wall, of_least = dict[str, float](), np.zeros(1), np.nan, dict[str, float]()
         for _, messages in experiment.tables("messages", runs=[run]):
-            seconds, each = _by_kind(run, messages)
+            table = _by_kind(run, messages)
+            seconds = {str(kind): float(column.mean()) for kind, column in table.items()}
+            each = table.sum(axis=1).to_numpy(dtype=float)
+            of_least = {} if table.empty else {str(kind): float(x) for kind, x in table.iloc[each.argmin()].items()}
         if counters is not None:
             whole = counters[counters["kernel"] == WHOLE]
             wall = float(whole["wall_time"].max()) if "wall_time" in whole else np.nan
@@ -53,20 +59,20 @@ def measured(experiment: Experiment) -> Iterator[Measured]:
                 seconds = {ALL: float(each.mean())}
         if seconds:
             least = float(ratio(each.min(), each.mean(), 1.0))
-            yield Measured(run.point(experiment.parameters), seconds, least, wall)
+            yield Measured(run.point(experiment.parameters), seconds, least, wall, of_least)
 
 
-def _by_kind(run: Run, messages: pd.DataFrame) -> tuple[dict[str, float], Array]:
-    """Seconds of each kind, mean over ranks, and of each rank; nothing where operations were not timed."""
+def _by_kind(run: Run, messages: pd.DataFrame) -> pd.DataFrame:
+    """Seconds by rank and kind; empty where operations were not timed."""
     if "seconds" not in messages or not messages["seconds"].notna().all():
-        return {}, np.zeros(0)
+        return messages.iloc[:0, :0]
     kinds = messages["operation"].astype(str).map(kind_of)
     table = messages.assign(kind=kinds)[kinds.to_numpy() != ""]
     if table.empty:
-        return {}, np.zeros(0)
+        return messages.iloc[:0, :0]
     ranks = np.arange(int(run.configuration["ranks"])) if (table["rank"] >= 0).all() else table["rank"].unique()
-    sums = table.pivot_table("seconds", "rank", "kind", "sum", observed=True).reindex(ranks).fillna(0.0)
-    return {str(kind): float(column.mean()) for kind, column in sums.items()}, sums.sum(axis=1).to_numpy(dtype=float)
+    sums: pd.DataFrame = table.pivot_table("seconds", "rank", "kind", "sum", observed=True).reindex(ranks).fillna(0.0)
+    return sums
 
 
 def calls(experiment: Experiment) -> dict[str, tuple[Array, Array, Array]]:
@@ -79,7 +85,7 @@ def calls(experiment: Experiment) -> dict[str, tuple[Array, Array, Array]]:
         ranks = float(run.configuration.get("ranks", 1))
         if ranks < 2 or shares_cores(run, experiment.table(run, "counters")):
             continue
-        seconds, _ = _by_kind(run, table)
+        seconds = _by_kind(run, table).mean()
         moving = table[np.array([costs_time(str(name)) for name in table["operation"]], dtype=bool)]
         sums = (
             moving.assign(kind=moving["operation"].astype(str).map(kind_of)).groupby("kind")[["count", "bytes"]].sum()
@@ -95,18 +101,30 @@ def seconds_of(
 ) -> dict[str, Array]:
     """Seconds (n,) of each kind in each of n runs, without what the mean rank waits for the slowest.
 
+    The rank that spends least waits least: T_imbalance is taken off the kinds in which the mean rank has more, in
+    proportion to how much, and no more than that rank has less in all.
+
     `waiting` (mapping of configuration to float): t_imbalance there. `prices` (mapping of kind to (n,)): modelled
     seconds of the runs.
     """
     each: dict[str, list[float]] = {kind: [] for kind in prices}
     for at, one in enumerate(runs):
         mean = sum(one.seconds.values())
-        part = max(one.least, 1 - float(ratio(waiting.get(one.point, 0.0), mean, 0.0)))
+        waited = min(waiting.get(one.point, 0.0), mean * (1 - one.least))
         whole = max(sum(float(price[at]) for price in prices.values()), 1e-300)
-        for kind, price in prices.items():
-            # Where kinds were not timed, each has the factor of all.
-            took = one.seconds[ALL] * float(price[at]) / whole if ALL in one.seconds else one.seconds.get(kind, 0.0)
-            each[kind].append(part * took)
+        # Where kinds were not timed, each has the factor of all.
+        timed = ALL not in one.seconds
+        took = {
+            kind: one.seconds.get(kind, 0.0) if timed else one.seconds[ALL] * float(price[at]) / whole
+            for kind, price in prices.items()
+        }
+        more = {
+            kind: max(seconds - (one.of_least.get(kind, 0.0) if timed else one.least * seconds), 0.0)
+            for kind, seconds in took.items()
+        }
+        every = sum(more.values())
+        for kind, seconds in took.items():
+            each[kind].append(seconds - waited * float(ratio(more[kind], every, 0.0)))
     return {kind: np.array(values) for kind, values in each.items()}
 
 

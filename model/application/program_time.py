@@ -92,7 +92,10 @@ def _without_waiting(
     rows = _rows(calls)
     waiting = rows_of(refined.said, rows)
     most = {name: getattr(waiting, name).sum(axis=0) for name in ("value", "lower", "upper")}
-    part = ratio(waiting.value, most["value"], 0.0)
+    part, law = ratio(waiting.value, most["value"], 0.0), equation.imbalances and equation.imbalances.unwaited
+    if law:  # a call has what it takes by itself, however long ranks wait in it
+        by_call = law.parts(tuple(calls), points)
+        part = np.where(np.isfinite(by_call).all(axis=0), by_call, part)
     ends = {name: np.fmin(getattr(rest, name), end) * part for name, end in most.items()}
     shorter = replace(rows_of(rest, np.zeros(len(rows), dtype=np.intp)), **ends)
     known = np.isfinite(rest.value) & np.isfinite(part)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ranksight.core.arrays import Array, Index
+from ranksight.core.arrays import Array, Index, Mask
 from ranksight.core.metrics import metric
 from ranksight.core.records import dataclass
 from ranksight.model.fitting.fitted import Fitted
@@ -43,6 +43,17 @@ RATIO = "imbalance"
 
 EXACT = 1e-6
 """Leave-one-out error of counts that a function meets to rounding."""
+
+
+def named_rank(rank: int, ranks: int) -> str:
+    """A rank of `ranks` as all outputs name it: ``rank 0, the first``, ``rank 31, the last``, ``rank 7``."""
+    place = ", the first" if rank == 0 else ", the last" if rank == ranks - 1 else ""
+    return f"rank {rank}{place}"
+
+
+def named_class(name: str, ranks: int) -> str:
+    """The one rank of a class among `ranks`, as :func:`named_rank` has it; empty of other ranks."""
+    return named_rank(0 if name == CLASSES[0] else ranks - 1, ranks) if name in CLASSES[:2] else ""
 
 
 @dataclass(frozen=True)
@@ -74,14 +85,20 @@ class RankClasses(Stored):
 
         Where it was measured, that is the answer. Elsewhere a ratio goes on by its own law, or by the laws of the two
         works that it is made of where these say it more surely: where one rank has work besides what all repeat, both
-        works are sums of terms, and their ratio is none. Without either it stays as it was at the most ranks, within
-        what was measured. No rank does more than all together.
+        works are sums of terms, and their ratio is none. A class whose rank was the busiest goes on as that one does
+        where it has neither. Without any (:meth:`known`) it stays as it was at the most ranks, within what was
+        measured.
+        No rank does more than all together.
         """
         single, divided = self._by_ratio(points), self._divided(points)
         known = np.stack([self.latest, *self._range()])[..., None] + np.zeros(len(points))
         ends = np.where(np.isfinite(single).all(axis=0), single, known)
         surer = ~np.isfinite(single).all(axis=0) | (_width(divided) < _width(single))
         ends = np.where(np.isfinite(divided).all(axis=0) & surer, divided, ends)
+        # A class whose rank did most is the busiest rank, whose law may have an answer where its own has none.
+        by_law = np.isfinite(np.stack([single, divided])).all(axis=1).any(axis=0)
+        by_busiest = self._by_busiest(np.asarray(by_law))
+        ends[:, : len(CLASSES)] = np.where(by_busiest, ends[:, len(CLASSES) :], ends[:, : len(CLASSES)])
         # Where few ranks do the most, few runs show them among the others, and their law is the less steady one.
         ends[:, 2] = np.minimum(ends[:, 2], ends[:, [0, 1, 3]].max(axis=1))
         ranks = np.maximum(points[:, self.fitted.parameters.index("ranks")], 1.0)
@@ -91,6 +108,22 @@ class RankClasses(Stored):
         ends[..., at] = np.where(np.isfinite(measured), measured, ends[..., at])
         value, low, high = ends
         return value, low, high
+
+    def known(self, points: Array) -> Mask:
+        """Whether a ratio of :meth:`ratios` was measured at `points` (k, m), or a law has an answer there, (4, K, k);
+        where neither is so the last one measured is taken for it."""
+        each = np.stack([self._by_ratio(points), self._divided(points)])
+        by_law: Mask = np.asarray(np.isfinite(each).all(axis=1).any(axis=0))
+        by_law[: len(CLASSES)] |= self._by_busiest(by_law)
+        at, place = np.nonzero((points[:, None] == self.points[None]).all(axis=2))
+        by_law[..., at] |= np.isfinite(self.measured[:, :, place])
+        return np.asarray(by_law | (points[:, self.fitted.parameters.index("ranks")] <= 1))
+
+    def _by_busiest(self, by_law: Mask) -> Mask:
+        """Which classes have the answer of the busiest rank, (3, K, k), by which ratios have a law, (4, K, k)."""
+        latest, classes = self.latest, len(CLASSES)
+        same = (latest[:classes] >= latest[classes:]) & (latest[classes:] > 0)
+        return np.asarray(same[..., None] & by_law[classes:] & ~by_law[:classes])
 
     def _by_ratio(self, points: Array) -> Array:
         """The ratios with their ends by laws of their own, (3, 4, K, k); NaN where these do not say them."""

@@ -119,20 +119,18 @@ def abstain(
     status = np.where(wide & fitted.noisy[:, None], forecast.NOISE, status)
     status = np.where(wide & (fitted.samples < FEW)[:, None], forecast.FEW_SAMPLES, status)
     reason = np.full(status.shape, "", dtype=object)
-    more = np.array([f"; {n:.0f} repetitions would suffice" if np.isfinite(n) else "" for n in fitted.repetitions])
     for code in (forecast.DISAGREE, forecast.WIDE, forecast.TURN, forecast.NOISE, forecast.FEW_SAMPLES):
         rows, columns = np.nonzero(status == code)
-        spans, texts, numbers = factor[rows, columns].tolist(), more[rows].tolist(), fitted.samples[rows].tolist()
+        spans, numbers = factor[rows, columns].tolist(), fitted.samples[rows].tolist()
         alones = span_within[rows, columns].tolist()
         reason[rows, columns] = [
             forecast.REASONS[code].format(
                 factor=forecast.spanned(span),
                 bound=forecast.WIDEST,
-                repetitions=text,
                 samples=f"{number:.2g}",
                 alone=forecast.spanned(each),
             )
-            for span, text, number, each in zip(spans, texts, numbers, alones, strict=True)
+            for span, number, each in zip(spans, numbers, alones, strict=True)
         ]
     reason[status == forecast.NOT_POSITIVE] = forecast.REASONS[forecast.NOT_POSITIVE]
     low_end, high_end = fitted.trained[:, None, :, 0], fitted.trained[:, None, :, 1]

@@ -13,9 +13,9 @@ import numpy as np
 from ranksight.core.arrays import Array, Index
 from ranksight.core.records import dataclass
 from ranksight.model.process.posterior import Process
-from ranksight.model.process.prevalence import SLOW, along_one, at_runs, doubling, ending, offered_at
+from ranksight.model.process.prevalence import SLOW, along_one, at_runs, doubling, offered_at
 from ranksight.model.process.solve import dividing, divisions
-from ranksight.model.search.terms import LEVELLING, LEVELS, LIMITED, ONE, beyond_doubling, growth, of_inverses, values
+from ranksight.model.search.terms import LEVELLING, LEVELS, ONE, beyond_doubling, growth, of_inverses, values
 
 BEYOND = 16.0
 """Factor of the largest measured value up to which the printed function holds."""
@@ -57,7 +57,7 @@ def nearest_sums(points: Array, medians: Array, measured: Array) -> Shown:
     terms, members, _ = at_runs(*along_one(), runs[:, 0])
     offered = offered_at(terms, members, runs)
     if dividing(measured)[0]:
-        offered &= ~(doubling(terms, members) | ending(terms, members))
+        offered &= ~doubling(terms, members)
     every = members[offered]
     listed, order = _listed(_in_measured(terms, measured), every[None], x, medians, runs)
     return _as_measured(_with_powers(np.log(x[:, 0]), medians, _in_powers(listed, order)), measured)
@@ -65,8 +65,8 @@ def nearest_sums(points: Array, medians: Array, measured: Array) -> Shown:
 
 def _in_measured(terms: Array, measured: Array) -> Array:
     """Terms (t, d, 3) with the powers alone of coordinates that are divisions of one: these are powers of the parameter
-    that was `measured` (n, d), too. The slowest stands for a logarithm, and its power for what ends."""
-    divided = dividing(measured) & ((terms[..., 2] == 0) | (terms[..., 2] == LIMITED))
+    that was `measured` (n, d), too. The slowest stands for a logarithm."""
+    divided = dividing(measured) & (terms[..., 2] == 0)
     logarithm = (terms[..., 0] == 0) & (terms[..., 1] > 0)
     power = np.where(logarithm, SLOW[0][0], terms[..., 0])
     return np.where(divided[..., None], power[..., None] * (np.arange(3) == 0), terms)

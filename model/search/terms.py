@@ -65,7 +65,8 @@ LIMITED = -float(NUMBERED)
 
 
 def limited(most: float, power: float) -> Factor:
-    """The factor ``min(x, most)^power``: more than `most` of x divide nothing any further, or add nothing."""
+    """The factor ``min(x, most)^power``: more than `most` of x divide nothing any further, or add nothing; of a `most`
+    below zero ``max(x, -most)^power``, the same of the inverse of x."""
     return power, most, LIMITED
 
 
@@ -191,7 +192,10 @@ def _numbered(x: Array, factors: Array) -> Array:
         table[far] = np.where(x + shift >= 0, np.abs(x + shift) ** power, np.nan)
     if ends.any():
         power, most = factors[ends, :2].T[..., None]
-        table[ends] = np.where(x > 0, np.minimum(np.where(x > 0, x, 1.0), most) ** power, np.nan)
+        above = np.where(x > 0, x, 1.0)
+        table[ends] = np.where(
+            x > 0, np.where(most > 0, np.minimum(above, most), np.maximum(above, -most)) ** power, np.nan
+        )
     return table
 
 
@@ -205,7 +209,11 @@ def values(terms: Array, points: Array) -> Array:
 def of_inverses(terms: Array, divided: Mask) -> Array:
     """Terms (t, m, 3) with the opposite powers along the axes that are `divided` (m,): those of the inverse."""
     power = np.where(divided[:, None] & (np.arange(3) == 0), -1.0, 1.0)
-    return np.asarray(terms * power + 0.0)  # and no power of -0
+    inverse = np.asarray(terms * power + 0.0)  # and no power of -0
+    # A limit of the inverse is one of the parameter from the other side.
+    limits = divided & (terms[..., 2] == LIMITED)
+    inverse[..., 1] = np.where(limits, -1 / np.where(limits, terms[..., 1], 1.0), inverse[..., 1])
+    return inverse
 
 
 def beyond_doubling(terms: Array, points: Array) -> Mask:
@@ -292,8 +300,8 @@ def write_term(term: Array, parameters: Sequence[str]) -> str:
     parts = []
     for (i, j, e), name in zip(term, parameters, strict=True):
         if e == LIMITED:
-            most = f"{j:g}" if j == round(j) else f"{j:.3g}"
-            parts.append(f"min({name}, {most})" + ("" if i == 1 else f"^{_exponent(i)}"))
+            most = f"{abs(j):g}" if j == round(j) else f"{abs(j):.3g}"
+            parts.append(f"{'min' if j > 0 else 'max'}({name}, {most})" + ("" if i == 1 else f"^{_exponent(i)}"))
             continue
         if e < 0:
             parts.append(_numbered_text(int(-e) - 1, name))

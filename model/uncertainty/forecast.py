@@ -24,7 +24,7 @@ REASONS = (
     "",
     "too few configurations, {points}, for its number of parameters, {parameters}",
     "no measured values",
-    "noise above the signal: repetitions differ more than configurations do{repetitions}",
+    "noise above the signal: repetitions differ more than configurations do; more repetitions show whether it changes",
     "the interval spans a factor of {factor}, more than {bound:.3g}",
     "the functions that fit disagree at this configuration, by a factor of {factor}",
     "no function that fits stays above zero at this configuration",

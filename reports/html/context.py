@@ -142,7 +142,7 @@ class Context:
         times = dict(zip(broken.kernels, broken.by_kernel[:, -1].tolist(), strict=True))
         names = list(dict.fromkeys([*self.model.fitted.kernels, *broken.kernels]))
         shares: dict[str, float] = {}
-        for name, share in zip(self.model.fitted.kernels, self.model.shares.tolist(), strict=True):
+        for name, share in zip(self.model.fitted.kernels, np.nan_to_num(self.model.shown_shares), strict=True):
             shares[name] = max(shares.get(name, 0.0), share)
         return sorted(names, key=lambda name: (name != WHOLE, -(times.get(name) or 0.0), -shares.get(name, 0.0), name))
 

@@ -54,7 +54,7 @@ def value_axis(ax: Any, along: str, values: Array) -> None:
     """A logarithmic axis over a parameter, with its own values as ticks."""
     if (values > 0).all():
         ax.set_xscale("log", base=2)
-        low, high = float(values[0]), float(values[-1])
+        low, high = float(values.min()), float(values.max())
         ticks = np.array([digit * 10.0**power for power in range(-12, 16) for digit in NICE])
         ticks = ticks[(ticks >= low * (1 - 1e-9)) & (ticks <= high * (1 + 1e-9))]
         ticks = ticks[:: max(1, int(np.ceil(len(ticks) / 12)))]

@@ -32,7 +32,7 @@ def plot_breakdown(sweep: Sweep, ax: Axes | None = None) -> Any:
         handles.append(bars[0])
         labels.append(NAMES[name])
         bottom = bottom + height
-    within = int(np.searchsorted(sweep.values, sweep.trained[1] * (1 + 1e-9), side="right"))
+    within = sweep.nearest + 1
     if 0 < within < len(places):
         ax.axvline(within - 0.5, color="#7f7f7f", lw=1, ls="--")
         ax.annotate(

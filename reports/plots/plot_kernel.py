@@ -37,7 +37,7 @@ def plot_kernel(
     """
     ax = new_axes(ax)
     row = _row(sweep, kernel, name)
-    said = sweep.said
+    said = sweep.shown
     ax.axvspan(*sweep.trained, color=RANGE, lw=0, zorder=0)
     band = ax.fill_between(sweep.values, said.lower[row], said.upper[row], color=BAND, alpha=0.35, lw=0)
     (line,) = ax.plot(sweep.values, said.value[row], color=PREDICTED, lw=2)

@@ -54,7 +54,7 @@ def plot_ranking(sweep: Sweep, count: int = 8, ax: Axes | None = None) -> Any:
             )
             ax.plot(row["ranks"], y, "o", ms=7, mfc="none", mec="#000000", mew=1.2)
     # The names stand where the lines end.
-    ax.set_xlim(right=float(sweep.values[-1]))
+    ax.set_xlim(right=float(sweep.values.max()))
     _label(ax, ends)
     return ax
 

@@ -42,7 +42,7 @@ def test_a_serial_loop_of_rank_0_is_found_and_named(
     capsys.readouterr()
     main(["diagnose", "solver.exp.model.json", "--ranks", "512"])
     printed = words(capsys)
-    assert "serial section: summarise: rank 0 alone runs it, and the others wait" in printed
+    assert "serial section: summarise: only rank 0, the first, runs it, and the others wait" in printed
     # On a busy machine its few samples leave the growth of its time open; that of its instructions is tested below.
     assert re.search(r"growth: summarise: grows with the ranks from \d+ on|growth undecided: summarise", printed)
     main(["predict", "solver.exp.model.json", "--ranks", "64,512", "--metric", "instructions", "--format", "json"])
@@ -55,7 +55,7 @@ def test_a_serial_loop_of_rank_0_is_found_and_named(
     assert "summarise (instructions): grows faster than expected" in words(capsys)
     main(["report", "solver.exp.model.json", "--ranks", "512"])
     front = Path("solver.exp.html").read_text(encoding="utf-8").partition('id="front"')[2].partition("<section")[0]
-    assert "rank 0 alone runs it" in front
+    assert "only rank 0, the first, runs it" in front
 
 
 def test_files_of_likwid_give_the_time_of_a_node_and_its_cause(

@@ -70,7 +70,7 @@ def test_a_violation_exits_with_3_and_says_what_it_costs(tmp_path: Path, capsys:
     code, out, _ = run(capsys, write(tmp_path, BROKEN), store(tmp_path / "e"), "--ranks", "4096")
     assert code == 3
     row = next(line for line in out.splitlines() if line.startswith("Allreduce "))
-    assert row.split() == ["Allreduce", "O(log", "p)", "O(p)", "1.00", "O(p/log", "p)", "NONE"]
+    assert row.split() == ["Allreduce", "O(log", "p)", "O(p)", "1.00", "O(p/log", "p)", "violated"]
     assert "at ranks = 4096" in " ".join(out.split())
     assert "times the" in " ".join(out.split())
     assert max(map(len, out.splitlines()[:-1])) <= 80
@@ -316,7 +316,7 @@ def test_a_regression_is_found_without_any_expectation(tmp_path: Path, capsys: p
     worse = {**GROWN, "Barrier": lambda p: 2e-6 + 2e-8 * p * p}
     code, out, _ = run(capsys, store(tmp_path / "now", worse), "--baseline", before)
     assert code == 3
-    (row,) = [line for line in out.splitlines() if line.endswith("NONE")]
+    (row,) = [line for line in out.splitlines() if line.endswith("  violated")]
     assert row.startswith("Barrier")
 
 
@@ -325,7 +325,7 @@ def test_stated_expectations_come_before_the_baseline(tmp_path: Path, capsys: py
     study = write(tmp_path, '[expect.time]\nAllreduce = "O(log p)"\n')
     code, out, _ = run(capsys, study, before, "--baseline", before, "--metric", "time")
     assert code == 3
-    assert [line.split()[0] for line in out.splitlines() if line.endswith("NONE")] == ["Allreduce"]
+    assert [line.split()[0] for line in out.splitlines() if line.endswith("  violated")] == ["Allreduce"]
     assert "4 expectations" in out
 
 
@@ -421,7 +421,7 @@ def test_noise_above_the_signal_gives_no_verdict(tmp_path: Path, capsys: pytest.
     # Every repetition scatters by a factor of three either way: the growth that is fitted is chance.
     code, out, _ = run(capsys, write(tmp_path, MET), store(tmp_path / "e", ranks=RANKS[:6], scatter=1.2))
     assert code == 4
-    assert not [line for line in out.splitlines() if line.endswith("NONE")]
+    assert not [line for line in out.splitlines() if line.endswith("  violated")]
 
 
 def test_functions_without_verdict_for_the_same_reason_are_reported_together(

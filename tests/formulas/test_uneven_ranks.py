@@ -29,7 +29,12 @@ def uneven(held: bool, having: dict[str, tuple[float, float]] | None = None, tog
         return each, 0.9 * each, 1.1 * each
 
     fitted = SimpleNamespace(parameters=("ranks",))
-    classes: Any = SimpleNamespace(kernels=("a",), fitted=fitted, ratios=ratios)
+
+    def known(points: np.ndarray) -> np.ndarray:
+        return np.ones((4, 1, len(points)), dtype=bool)
+
+    of_runs = {"latest": RATIOS[:, None], "points": POINTS}
+    classes: Any = SimpleNamespace(kernels=("a",), fitted=fitted, ratios=ratios, known=known, **of_runs)
     return Imbalances(classes, held, False, together, having or {})
 
 

@@ -58,7 +58,7 @@ def test_the_root_is_modelled_for_itself(tmp_path):
     # the mean alone would say 0.71 s at 96 ranks, and the imbalance of 24 ranks 1.7 s
     whole = next(a for a in model.predict(ranks=96, metrics=["time"]).answers if a.kernel is None)
     assert whole.value == pytest.approx(solving(96) + ROOT, rel=0.15)
-    assert "all wait for the first rank" in model.predict(ranks=96, metrics=["time"]).notes[0]
+    assert "all wait for rank 0, the first" in model.predict(ranks=96, metrics=["time"]).notes[0]
     broken = model.breakdown(points)
     assert broken.by_kernel.sum(axis=0) == pytest.approx(broken.total.value[0])
     model.save(tmp_path / "m.json")

@@ -27,7 +27,7 @@ def test_a_table_of_fit_begins_with_the_time_and_leaves_out_what_is_light(
 ) -> None:
     assert main(["fit", str(model / "e"), "-o", str(model / "m.json"), "--force"]) == 0
     said = capsys.readouterr().out
-    assert said.index("time (s)\n") < said.index("instructions\n")
+    assert said.index("time (s), shares of the program at ranks ") < said.index("instructions\n")
     assert "small" not in said
     assert "more; --format csv prints all" in said
 

@@ -142,4 +142,4 @@ def test_who_is_waited_for_has_the_imbalance_that_the_time_has(tmp_path: Path, g
     broken = model.breakdown(np.array([[512.0]]))
     total, waiting = broken.total.value[0, 0], broken.each["imbalance"][:, 0].sum()
     (note,) = (note for note in model.predict(ranks=512, metrics=["time"]).notes if "all wait for" in note)
-    assert f"the last rank, which has {total / (total - waiting):.3g} times the mean work" in note
+    assert f"the last, which has {total / (total - waiting):.3g} times the mean work" in note

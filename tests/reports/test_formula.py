@@ -14,7 +14,7 @@ from ranksight.cli import main
 from ranksight.counters.frames import from_frame
 from ranksight.model.fit import fit
 from ranksight.reports.formula import FUNCTIONS, identifier, latex, python, readable
-from ranksight.reports.functions import functions
+from ranksight.reports.functions import far, functions
 
 
 @pytest.mark.parametrize(
@@ -146,3 +146,28 @@ def test_printed_functions_of_counts_compute_them() -> None:
         text = python(row["formula"], ("ranks",))
         found = [eval(text, {name: getattr(math, name) for name in FUNCTIONS}, {"ranks": int(p)}) for p in ranks]
         assert found == pytest.approx(known[row["kernel"]].tolist(), rel=1e-3), row["formula"]
+
+
+def test_a_limit_of_a_parameter_has_a_form_in_every_notation() -> None:
+    text = "2 * max(width, 0.01)^(-1) + 3 * min(ranks, 8)^2"
+    assert readable(text) == "2 / max(width, 0.01) + 3 · min(ranks, 8)²"
+    assert eval(python(text, ("width", "ranks")), {"width": 0.001, "ranks": 64}) == pytest.approx(2 / 0.01 + 3 * 8**2)
+    assert "\\max\\left(\\mathrm{width}, 0.01\\right)" in latex(text)
+
+
+def test_what_a_mesh_width_no_longer_changes_is_printed_as_it_is_predicted() -> None:
+    """1 / max(width, w), w between two widths: terms of the inverse had no such form and became a power."""
+    widths, random = np.repeat(2.0 ** -np.arange(4, 10), 3), np.random.default_rng(7)
+    times = 1 / np.maximum(widths, 0.01) * (1 + 0.01 * random.standard_normal(len(widths)))
+    model = fit(from_frame(pd.DataFrame({"width": widths, "time": times}), ["width"], metrics=["time"]), platform=None)
+    (row,) = functions(model)
+    assert row["formula"].count("max(width, ") == 2
+    assert row["difference_from_predict"] < 0.25
+    of_width = python(row["formula"], ("width",))
+    for width in (2.0**-4, 2.0**-9, 2.0**-12):
+        assert eval(of_width, {"width": width}) == pytest.approx(1 / max(width, 0.01), rel=0.05)
+
+
+def test_no_difference_is_infinite_in_words() -> None:
+    assert far(float("inf")) == "a factor of a million and more"
+    assert far(1.5) == "a factor of 2.5"

@@ -189,7 +189,12 @@ def test_advice_scaling_and_efficiencies_are_the_same(case: Case, capsys: pytest
     assert notebook.verdicts()["share"].tolist() == pytest.approx([row["share"] for row in content["verdicts"]])
     assert notebook.advice()["text"].tolist() == [row["text"] for row in content["advice"]]
     assert found.efficiencies()["global"].tolist() == pytest.approx([row["global"] for row in content["efficiencies"]])
-    assert context.ideal is None or context.ideal.kind == content["work"]
+    if context.ideal is not None:
+        assert context.ideal.kind == content["work"]
+        last = found.efficiencies()["global"].iloc[-1]
+        assert context.ideal.efficiency(context.sweep)[-1] == pytest.approx(last)
+        live = live_answer(context, case.target)
+        assert live["efficiency"] == pytest.approx(last, rel=1e-3)
 
 
 def test_a_run_costs_the_same_in_a_plan_and_in_the_report(case: Case, capsys: pytest.CaptureFixture[str]) -> None:
@@ -277,3 +282,21 @@ def test_the_proof_of_the_demonstration_is_what_predict_answers(tmp_path: Path) 
     context = Context(model, sweep(model, to=256, at={"size": 24}), (trained, checked))
     (text,) = (fact.text for fact in trust(context.sweep, context.measured) if fact.title == "Check")
     assert "computation off by" in text
+
+
+def test_the_page_of_the_whole_program_has_the_time_that_is_predicted(
+    case: Case, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where the whole program was timed, too, its own function is not what is predicted."""
+    from ranksight.reports.html.sections.pages import build
+    from ranksight.reports.html.writing import value
+
+    context = context_of(case)
+    found = build(context)
+    assert found is not None
+    rows = [row for page in found["pages"] if page["whole"] for row in page["rows"] if row["metric"] == "time"]
+    program = program_of(json.loads(asked("predict", case, capsys, "--format", "json", "--metric", "time")))
+    for row in rows:
+        assert row["value"] == value(program["value"], "time")
+        assert row["ok"] == (program["status"] == "ok")
+    assert len(rows) == ((WHOLE, "time") in context.model.functions.rows)

@@ -39,9 +39,15 @@ def test_tables_and_paragraphs_fit(room: int) -> None:
 
 def test_narrow_terminals_lose_the_least_needed_columns_and_say_so() -> None:
     text = "\n".join(lines(TABLE, room=40))
-    assert "what helps most)" in text
-    assert "no room here for" in text
-    assert "no room" not in "\n".join(lines(TABLE, room=120))
+    assert "not shown in 40 columns: " in text
+    assert "what helps most" in text
+    assert "not shown" not in "\n".join(lines(TABLE, room=120))
+
+
+def test_a_drawing_is_left_out_without_a_word() -> None:
+    table = Table([Column("kernel", "name"), Column("trend", "word", spare=1, silent=True)], [["solve", "#" * 20]])
+    assert "#" in "\n".join(lines(table, room=60))
+    assert [line.split() for line in lines(table, room=20)] == [["kernel"], ["solve"]]
 
 
 def test_numbers_stand_below_each_other_on_the_right() -> None:

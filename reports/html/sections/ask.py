@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ranksight.analysis.planning.spending import charged
-from ranksight.core.arrays import Array, Index
+from ranksight.core.arrays import Array, Index, ratio
 from ranksight.core.errors import InputError
 from ranksight.core.units import HOUR, finite, in_full
 from ranksight.model.questions import whole_ranks
@@ -17,6 +17,7 @@ from ranksight.reports.grid import Answers, Grid, answers_at
 from ranksight.reports.html.context import Context
 from ranksight.reports.html.encoding import pack
 from ranksight.reports.html.writing import whole
+from ranksight.reports.ideal import NOT_IDEAL
 from ranksight.reports.palette import NAMES, PARTS
 from ranksight.reports.plans import LEAST_HOURS
 from ranksight.reports.sweep import RANKS, following, place
@@ -120,7 +121,7 @@ def _hours(context: Context, answers: Answers) -> Array:
 
 
 def _efficiency(context: Context, answers: Answers) -> Array:
-    """Ideal over predicted time at each configuration, against the fewest ranks measured at the other parameters."""
+    """Global efficiency at each configuration, against the fewest ranks measured at the other parameters."""
     against, sweep, model = context.ideal, context.sweep, context.model
     if against is None:
         return np.full(len(answers.time), np.nan)
@@ -128,10 +129,10 @@ def _efficiency(context: Context, answers: Answers) -> Array:
     first = answers.points.copy()
     first[:, at] = sweep.values[against.reference]
     there, where = np.unique(first, axis=0, return_inverse=True)
-    reference = model.whole_time(*model.ask(there, sweep.level)).value[0][where.ravel()]
-    ratio = first[:, at] / answers.points[:, at] if against.kind == "strong" else 1.0
-    with np.errstate(all="ignore"):
-        return np.asarray(ratio * reference / answers.time)
+    parts = answers_at(model, there, sweep.level).parts
+    computing = np.sum([seconds for name, seconds in parts.items() if name not in NOT_IDEAL], axis=0)[where.ravel()]
+    ranks = first[:, at] / answers.points[:, at] if against.kind == "strong" else 1.0
+    return ratio(ranks * computing, np.sum(list(answers.parts.values()), axis=0))
 
 
 def _axis(context: Context, grid: Grid, name: str) -> dict[str, Any]:

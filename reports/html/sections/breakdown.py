@@ -75,6 +75,8 @@ def _notes(context: Context, total: Any) -> list[str]:
         notes.append("Messages were traced but no network was described, so their time is missing here.")
     elif not equation.communication:
         notes.append("No messages were traced: time in MPI is part of the kernels that call it, where it was measured.")
+    if equation.imbalances is not None:
+        notes += [f"{text[0].upper()}{text[1:]}." for text in equation.imbalances.remarks(sweep.points[-1:])]
     whole = float(sweep.total.value[0, -1])
     if whole > 0 and abs(total[-1] / whole - 1) > APART:
         notes.append(

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ranksight.reports.growth import growth_words
 from ranksight.reports.html.context import Context
 from ranksight.reports.html.writing import in_one_unit, percent
 from ranksight.reports.sweep import RANKS
@@ -77,7 +78,7 @@ def _growth(row: dict[Any, Any], strong: bool) -> str:
     if row["verdict"] == "scales":
         return "still falls" if strong else "at most log(ranks)"
     where = f" from {row['at']:,.0f}" if row["at"] == row["at"] and row["verdict"] in ("grows", "saturates") else ""
-    return f"{row['verdict']}{where}"
+    return f"{growth_words(row)}{where}"
 
 
 def _counts(rows: list[dict[str, Any]]) -> list[tuple[str, float]]:

@@ -42,7 +42,7 @@ def build(context: Context) -> dict[str, Any] | None:
     order = [row for kernel in shown for row in by_kernel.get(kernel, [])]
     index = {row: at for at, row in enumerate(order)}
     extra = _equation(context)
-    said = context.sweep.said
+    said = context.sweep.shown
     places = {kernel: at for at, kernel in enumerate(k for k in shown if k in set(context.sweep.breakdown.kernels))}
     pages = []
     for kernel in shown:
@@ -74,7 +74,7 @@ def _place(name: str) -> tuple[int, str]:
 
 def _row(context: Context, row: int, index: int) -> dict[str, Any]:
     """One metric of one kernel."""
-    fitted, said = context.model.fitted, context.sweep.said
+    fitted, said = context.model.fitted, context.sweep.shown
     name = fitted.metrics[row]
     ok = said.status[row, -1] == OK
     number, low, high = (float(getattr(said, end)[row, -1]) for end in ("value", "lower", "upper"))
@@ -185,7 +185,7 @@ def _data(context: Context, rows: Index) -> dict[str, Any]:
     said = model.forecast(every, sweep.level) if len(every) else None
     curves = []
     for number in range(len(grids)):
-        part = sweep.said if number == 0 else said
+        part = sweep.shown if number == 0 else said
         assert part is not None
         here = slice(None) if number == 0 else slice((number - 1) * len(sweep.values), number * len(sweep.values))
         ok = part.status[rows][:, here] == OK
