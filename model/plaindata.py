@@ -118,6 +118,13 @@ class Part(Stored):
         return ()
 
 
+class Some(Stored):
+    """A :class:`Stored` that may hold nothing: false where its first field is empty."""
+
+    def __bool__(self) -> bool:
+        return len(getattr(self, next(iter(_fields(type(self)))))) > 0
+
+
 class Row(Stored):
     """A :class:`Stored` whose values a file has in order, without their names."""
 

@@ -161,11 +161,12 @@ class Application(Stored):
         """
         rows = functions.rows
         timed = {kernel: row for (kernel, name), row in rows.items() if name == "time"}
-        if timed:
+        if timed and self.machine:
             predicted = self.machine.of_functions(predicted, timed, points, functions.fitted.parameters)
         asked = self.asked(predicted, functions, points, share)
         laws = Laws.of(asked, self.pace)
-        self.machine.laws(laws, points, functions.fitted.parameters)
+        if self.machine:
+            self.machine.laws(laws, points, functions.fitted.parameters)
         uneven = np.ones(len(points)) if "time" in share.busiest else share.unevenness
         if not timed:
             return Refined(predicted, uneven)
@@ -178,8 +179,10 @@ class Application(Stored):
             of_messages = np.array([self.sends(each) for each in timed])
             of_all = np.array([not self.communication and each in PROGRAM for each in timed])
             mixed = self.first_step(mixed, of_messages, of_all, points)
-        mixed = self.node.longer(mixed, points, functions.fitted.parameters)
-        mixed = self.machine.near(mixed, tuple(timed), points)
+        if self.node:
+            mixed = self.node.longer(mixed, points, functions.fitted.parameters)
+        if self.machine:
+            mixed = self.machine.near(mixed, tuple(timed), points)
         everywhere = np.ones(mixed.value.shape, dtype=bool)
         predicted = choose(predicted, mixed, index, everywhere)
         predicted = self._no_longer_than_others(predicted, timed, points, functions.fitted.parameters)
@@ -231,7 +234,9 @@ class Application(Stored):
         law = None if self.imbalances is None else self.imbalances.unwaited
         if law is None:
             return None
-        rest = self.machine.of_functions(law.at(points), {MPI: 0}, points, parameters)
+        rest = law.at(points)
+        if self.machine:
+            rest = self.machine.of_functions(rest, {MPI: 0}, points, parameters)
         every = np.ones(1, dtype=bool)
         return rest if self.communication else self.first_step(rest, every, ~every, points)
 

@@ -29,7 +29,7 @@ from ranksight.model.kernel_time.composition import NO_CACHES, Caches, Compositi
 from ranksight.model.kernel_time.perwork import NOT_COUNTED, PerWork
 from ranksight.model.kernel_time.rates import Rates, changed
 from ranksight.model.kernel_time.where import NOWHERE, RANKS, Where, occupancy
-from ranksight.model.plaindata import Stored
+from ranksight.model.plaindata import Some
 from ranksight.model.process.covariance import unseen
 from ranksight.model.quantity import Quantity, add, larger, product
 from ranksight.model.series.domains import needs
@@ -42,7 +42,7 @@ PER_RANK, NOTHING, WAITING, BEYOND_L1 = "work per rank", "nothing", "waiting", "
 
 
 @dataclass(frozen=True)
-class Counted(Stored):
+class Counted(Some):
     """Laws of K kernels' times."""
 
     kernels: tuple[str, ...]
@@ -62,9 +62,6 @@ class Counted(Stored):
     caches: Caches = NO_CACHES
     composed: Composed | None = None  # CPI_exec and BF_mem of kernels whose loads were counted and stalls were not
     fitted: Rates | None = None  # what is left of the cycles of these r kernels
-
-    def __bool__(self) -> bool:
-        return bool(self.kernels)
 
     def placed(self, placement: str | None, ranks_per_node: int | None) -> Counted:
         """The same kernels with ranks placed in another way."""

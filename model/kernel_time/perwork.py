@@ -17,21 +17,18 @@ from ranksight.core import special
 from ranksight.core.arrays import Array
 from ranksight.core.records import dataclass
 from ranksight.model.kernel_time.rates import Rates
-from ranksight.model.plaindata import Stored
+from ranksight.model.plaindata import Some
 from ranksight.model.quantity import Quantity, mix
 
 
 @dataclass(frozen=True)
-class PerWork(Stored):
+class PerWork(Some):
     """A quantity of K kernels per unit of each of a kinds of work."""
 
     names: tuple[str, ...]  # of the kinds of work
     prior: Array  # (a, K)
     """Logarithms of their prior weights; minus infinity, stored as NaN, where a kernel does not have one."""
     rates: tuple[Rates, ...]  # one a kind, of K kernels each
-
-    def __bool__(self) -> bool:
-        return bool(self.names)
 
     @classmethod
     def learn(

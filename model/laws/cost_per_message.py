@@ -132,6 +132,7 @@ class CostPerMessage(Law):
     source: ClassVar[str] = "Hockney, Parallel Computing 20 (1994) 389"
     kind: ClassVar[type[MessageCosts]] = MessageCosts
     asks: ClassVar[tuple[str, ...]] = COUNTED
+    learns_from: ClassVar[tuple[str, ...]] = COUNTED
 
     def fit(self, view: View) -> MessageCosts | None:
         """The times of kernels that send, with what they sent."""

@@ -48,12 +48,13 @@ class FullMemory(Law):
     formula: ClassVar[str] = "n B / T grows with less than the root of n cores: no T beyond the runs"
     source: ClassVar[str] = "docs/bandwidth.md"
     kind: ClassVar[type[Filled]] = Filled
+    learns_from: ClassVar[tuple[str, ...]] = (TRAFFIC,)
     shares: ClassVar[bool] = True
 
     def fit(self, view: View) -> Filled | None:
         """The kernels whose traffic grows no more."""
         series, names = view.series, view.series.parameters
-        if view.domains or TRAFFIC not in series.metrics or RANKS not in names or "nodes" in names:
+        if view.domains or RANKS not in names or "nodes" in names:
             return None
         if "simulated" in series.provenance.get(TRAFFIC, ""):  # by caches that nobody shares
             return None

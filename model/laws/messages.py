@@ -137,6 +137,7 @@ class Messages(Law):
     source: ClassVar[str] = "Ding et al. 2018, equation 4"
     kind: ClassVar[type[Exchange]] = Exchange
     part: ClassVar[str] = "exchange"
+    learns_from: ClassVar[tuple[str, ...]] = COUNTED
 
     def fit(self, view: View) -> Exchange | None:
         """Sums of terms of the kernels without counts."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from ranksight.model.laws.law import CACHE, LAWS, Law, LawTimes
+from ranksight.model.laws.law import CACHE, LAWS, PLACES, Law, LawTimes
 from ranksight.model.laws.shared_bandwidth import of_shared
 from ranksight.model.laws.view import Asked, View
 from ranksight.model.series.domains import Domains
@@ -23,13 +23,14 @@ class SharedCacheBandwidth(Law):
     source: ClassVar[str] = "docs/bandwidth.md"
     kind: ClassVar[type[Sharing]] = Sharing
     part: ClassVar[str] = "cached"
+    learns_from: ClassVar[tuple[str, ...]] = (PLACES,)
     counts: ClassVar[bool] = True
     shares: ClassVar[bool] = True
 
     def fit(self, view: View) -> Sharing | None:
         """What kernels need of the cache."""
         domains, platform = view.domains, view.platform
-        if not platform or not domains or not (demand := Demand.on(platform)).cache:
+        if not platform or not (demand := Demand.on(platform)).cache:
             return None
         instances = Domains.of_cache(platform, shared_cache(platform), domains)
         over_ranks = means_of_samples(view.readings.experiment)

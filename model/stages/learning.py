@@ -151,7 +151,7 @@ def learn_equation(statement: Statement, measured: Measured, growth: Growth, clo
         growth.stated,
         measured.over_ranks.get("time", ""),
         measured.over_ranks.get("cycles", ""),
-        exact_keys(measured.series, growth.functions.fitted) | growth.functions.neighbours.exact,
+        exact_keys(measured.series, growth.functions.fitted) | growth.functions.lawful,
         **statement.search,
     )
     nested = measured.inclusive and (WHOLE, "time") in growth.functions.rows
