@@ -48,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
     from ranksight.analysis.comparison.change import CHANGED, UNKNOWN, UNSURE
     from ranksight.analysis.comparison.comparing import compare
     from ranksight.core.experiment import WHOLE
-    from ranksight.model.questions import above_zero
+    from ranksight.model.structure.coordinates import above_zero
 
     sides = ((args.before, args.before_platform), (args.after, args.after_platform))
     if not args.asked:

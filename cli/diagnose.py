@@ -61,7 +61,7 @@ def _sent(model: Model, points: Array, args: argparse.Namespace) -> int:
     """Print what operations send, of a model of messages alone; 4 when nothing is decided."""
     from ranksight.analysis.diagnosis.sent import sent_table
     from ranksight.model.plaindata import plain
-    from ranksight.model.questions import known, whole_ranks
+    from ranksight.model.structure.coordinates import known, whole_ranks
     from ranksight.reports.pasted import pasted
     from ranksight.reports.sent import blocks_of_sent
     from ranksight.reports.terminal import show

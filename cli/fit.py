@@ -266,7 +266,7 @@ def _print(
 
 def _clock(model: Model) -> str:
     """What to say of times that are made of cycles, or cannot be for want of a clock; empty where neither is so."""
-    from ranksight.model.questions import NO_CLOCK
+    from ranksight.model.structure.coordinates import NO_CLOCK
 
     if model.clock:
         return model.clock.remark()

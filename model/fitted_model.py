@@ -25,9 +25,9 @@ from ranksight.model.modelfile import read, understanding, write
 from ranksight.model.notes import notes
 from ranksight.model.predicting import Learned
 from ranksight.model.printing import by_laws
-from ranksight.model.questions import combinations
 from ranksight.model.resource.clock import Timed, untimed
 from ranksight.model.selecting import selected
+from ranksight.model.structure.coordinates import combinations
 from ranksight.model.structure.wholeunits import Staircase
 
 OFFERED = ("application", "diagnose", "load", "messages", "parameters", "placed", "plot", "predict", "provenance",
@@ -186,7 +186,7 @@ class Model(Learned):
         return diagnose(self, self.combinations(values), level=level, of_runs=self.of_runs(values))
 
     def combinations(self, values: Mapping[str, float | Sequence[float]]) -> Array:
-        """All combinations of the parameters' values, (k, m); see :func:`ranksight.model.questions.combinations`.
+        """All combinations of the parameters' values, (k, m); see :func:`.coordinates.combinations`.
 
         Where parameters are computed from those of the runs, values of either are taken. One that followed others in
         all runs, as a size follows the ranks in weak scaling, follows them where it is not given.

@@ -27,10 +27,9 @@ from ranksight.model.fitting.columns import Columns
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.plaindata import Stored, plain, reading
 from ranksight.model.quantity import CENTRAL
-from ranksight.model.questions import whole_ranks
 from ranksight.model.resource.clock import NO_CLOCK, Clock
 from ranksight.model.series.folding import Selection
-from ranksight.model.structure.coordinates import AS_MEASURED, Coordinates
+from ranksight.model.structure.coordinates import AS_MEASURED, Coordinates, whole_ranks
 from ranksight.model.structure.functions import Functions
 from ranksight.model.structure.wholeunits import ALL_EVEN, Staircase
 from ranksight.model.uncertainty.forecast import NO_DATA, Forecast

@@ -25,7 +25,7 @@ from ranksight.model.application.breakdown import Breakdown, EquationTerms, Refi
 from ranksight.model.energy import predicted as energy
 from ranksight.model.notes import notes
 from ranksight.model.predicting import Learned
-from ranksight.model.questions import known
+from ranksight.model.structure.coordinates import known
 from ranksight.model.uncertainty.forecast import NO_ROWS, OK, Forecast
 from ranksight.model.uncertainty.rows import join, rows_of
 

@@ -11,7 +11,7 @@ from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE, Experiment
 from ranksight.core.records import dataclass
 from ranksight.model.fitted_model import Model
-from ranksight.model.resource.sampled_times import settle
+from ranksight.model.resource.counters import settle
 from ranksight.model.series.reducing import Series, series_from_experiment
 from ranksight.model.series.reduction import reduce
 from ranksight.model.series.sampling import means_of_samples

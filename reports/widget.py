@@ -11,7 +11,7 @@ from ranksight.core.arrays import Array
 from ranksight.core.errors import RanksightError, ToolError
 from ranksight.core.names import printable
 from ranksight.core.units import finite
-from ranksight.model.questions import whole_ranks
+from ranksight.model.structure.coordinates import whole_ranks
 from ranksight.reports.grid import BEYOND, answers_at
 from ranksight.reports.palette import NAMES, PARTS
 from ranksight.reports.sweep import RANKS

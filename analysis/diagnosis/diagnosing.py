@@ -37,7 +37,7 @@ from ranksight.core.units import counted, finite, format_si, in_words
 from ranksight.model.application.breakdown import TERMS, EquationTerms
 from ranksight.model.plaindata import plain
 from ranksight.model.process.shown import BEYOND
-from ranksight.model.questions import NO_CLOCK, above_zero, whole_ranks
+from ranksight.model.structure.coordinates import NO_CLOCK, above_zero, whole_ranks
 from ranksight.model.uncertainty.forecast import OK, Forecast
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from ranksight.core.experiment import Experiment
 from ranksight.core.limits import RANKS
 from ranksight.core.records import dataclass
 from ranksight.core.units import in_full
-from ranksight.model.questions import above_zero
+from ranksight.model.structure.coordinates import above_zero
 
 MOST = 600
 """Configurations that are weighed against each other; axes with more values are thinned."""

@@ -21,7 +21,7 @@ from ranksight.core.arrays import Array, Mask
 from ranksight.core.experiment import WHOLE
 from ranksight.core.records import dataclass
 from ranksight.model.kernel_time.sums import Sums, fit_sums, forms, term, values_of
-from ranksight.model.kernel_time.work_per_rank import work_per_rank
+from ranksight.model.kernel_time.where import work_per_rank
 from ranksight.model.laws.law import LAWS, MESSAGES, Law, LawTimes
 from ranksight.model.laws.view import Asked, View
 from ranksight.model.plaindata import Stored

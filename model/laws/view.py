@@ -37,8 +37,8 @@ from ranksight.model.laws.law import (
 )
 from ranksight.model.plaindata import Part, plain, reading
 from ranksight.model.quantity import Quantity
+from ranksight.model.resource.counters import Sampled, settle
 from ranksight.model.resource.equation import NO_MACHINE, Machine, Parts, Resources
-from ranksight.model.resource.sampled_times import Sampled, settle
 from ranksight.model.series.domains import NOT_DESCRIBED, Domains
 from ranksight.model.series.reducing import Series, series_from_experiment
 from ranksight.model.series.reduction import reduce

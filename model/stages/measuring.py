@@ -18,10 +18,8 @@ from ranksight.model.application.waiting import parted, unworked
 from ranksight.model.application.whole import overlap, sometimes, without_sums
 from ranksight.model.energy.stored import NO_ENERGY, Energy, fit_energy, unmetered
 from ranksight.model.fitting.iterations import check
-from ranksight.model.questions import whole_ranks
 from ranksight.model.resource.clock import Clock, Timed
-from ranksight.model.resource.counters import LINE, contradictions, with_stalls
-from ranksight.model.resource.sampled_times import Sampled, settle, with_unsampled
+from ranksight.model.resource.counters import LINE, Sampled, contradictions, settle, with_stalls, with_unsampled
 from ranksight.model.search.offer import Offer
 from ranksight.model.series.absences import with_absences
 from ranksight.model.series.domains import NOT_DESCRIBED, Domains
@@ -29,7 +27,7 @@ from ranksight.model.series.folding import Selection, select
 from ranksight.model.series.reducing import Series, series_from_experiment
 from ranksight.model.series.reduction import of_busiest
 from ranksight.model.series.sampling import means_of_samples
-from ranksight.model.structure.coordinates import Coordinates
+from ranksight.model.structure.coordinates import Coordinates, whole_ranks
 from ranksight.model.structure.rank_notes import indivisible, turnover
 from ranksight.model.structure.stated import BETWEEN
 from ranksight.model.structure.wholeunits import NO_UNITS, WholeUnits

@@ -15,7 +15,7 @@ ROOMS = {"core": 0, "campaign": 1, "platforms": 2, "comm": 2, "counters": 2, "mo
 MODEL = ["series", "search", "spaces", "uncertainty", "process", "fitting", "structure", "resource", "messages", "sharing",
          "kernel_time", "laws", "application"]  # fmt: skip
 ANALYSIS = ["phases", "diagnosis", "expectations", "planning", "comparison", "history"]
-SHARED = {"formula", "plaindata", "priors", "quantity", "questions"}
+SHARED = {"formula", "plaindata", "priors", "quantity"}
 """Files of `model` that all of its folders may need; the others put these together."""
 TOGETHER = ("machine", "stages", "fit")
 """What needs a model that predicts."""

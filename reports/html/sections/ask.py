@@ -12,7 +12,7 @@ from ranksight.analysis.planning.spending import charged
 from ranksight.core.arrays import Array, Index
 from ranksight.core.errors import InputError
 from ranksight.core.units import HOUR, finite, in_full
-from ranksight.model.questions import whole_ranks
+from ranksight.model.structure.coordinates import whole_ranks
 from ranksight.reports.grid import Answers, Grid, answers_at
 from ranksight.reports.html.context import Context
 from ranksight.reports.html.encoding import pack
