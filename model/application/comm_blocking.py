@@ -7,7 +7,7 @@ ranks wait for each other. Messages between two ranks are one kind, each collect
 overlap while the other waits. ln BF_k is constant or a power with slow changes, a Gaussian process
 (:mod:`ranksight.model.kernel_time.rates`); or it grows, nears a level, steps or has a knee
 (:mod:`ranksight.model.application.blocking_forms`). Runs within a node may be of another regime than those beyond it
-(:mod:`ranksight.model.series.node_regimes`). Marginal likelihood weighs all
+(:mod:`ranksight.model.kernel_time.hypotheses`). Marginal likelihood weighs all
 (:mod:`ranksight.model.application.fit_blocking`). At a measured configuration BF_k is what was measured there. What the
 slowest rank computes longer than the mean is T_imbalance in the program's time, and does not count as communication
 again.
@@ -28,8 +28,7 @@ from ranksight.comm.costs.collective import OPERATIONS, operation_name
 from ranksight.comm.costs.pointtopoint import FETCHES, NEIGHBOURS, RECEIVES, SENDS
 from ranksight.core.arrays import Array, Index, Mask
 from ranksight.core.records import dataclass
-from ranksight.model.application.blocking_covariances import Covariances, coordinates, nodes_of
-from ranksight.model.application.blocking_forms import SHAPES
+from ranksight.model.application.blocking_forms import SHAPES, Covariances, coordinates, nodes_of
 from ranksight.model.application.blocking_forms import at as shape_at
 from ranksight.model.plaindata import Stored
 from ranksight.model.priors import REPEATED, UNSEEN
