@@ -28,7 +28,7 @@ from ranksight.model.series.reduction import reduce
 POWERS = (0.0, 0.5, 1.0, 2.0, 3.0)
 """Powers of any other parameter: unknowns of one line, face or volume; half for a parameter that counts cells of a
 face."""
-WORK = ("flops_dp", "flops_sp", "instructions", "bytes_mem_read", "time", "cycles")
+COUNTED = ("flops_dp", "flops_sp", "instructions", "bytes_mem_read", "time", "cycles")
 """Metrics that say how much work there is, the one first that waiting cannot change."""
 DIVIDES: Mapping[bool | None, tuple[float, ...]] = {None: (-1.0, 0.0), True: (-1.0,), False: (0.0,)}
 """Powers of ranks and threads that are tried, by whether times fall with them."""
@@ -97,10 +97,10 @@ def _falls(logs: Array, at: int, goal: Array) -> bool | None:
 
 
 def _total(series: Series) -> tuple[Array, bool]:
-    """Sum over kernels (n,) of the first of :data:`WORK` that was measured everywhere, and whether it is a time."""
+    """Sum over kernels (n,) of the first of :data:`COUNTED` that was measured everywhere, and whether it is a time."""
     names = np.array(series.metrics, dtype=object)
     parts = np.array([kernel != WHOLE for kernel in series.kernels], dtype=bool)
-    for name in WORK:
+    for name in COUNTED:
         for rows in (parts & (names == name), ~parts & (names == name)):
             if rows.any():
                 total = np.nansum(reduce(series.values[rows], "median", axis=2), axis=0)
