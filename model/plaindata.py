@@ -6,11 +6,12 @@ JSON knows no NaN: a missing number is ``null`` in a file. What is read back may
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import MISSING, fields, is_dataclass
 from types import NoneType, UnionType
-from typing import Any, Self, Union, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Self, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 import numpy as np
@@ -74,6 +75,10 @@ def reading(what: str) -> Iterator[None]:
 class Stored:
     """A frozen dataclass that a model's file holds: every field under its name, as its type says."""
 
+    _sizes: ClassVar[str] = ""
+    """Sizes of tuples, arrays and numbers, as ``kernels:s values:sn>=0 ends:s2! line:>0``: a letter is the same size
+    everywhere, a digit itself; then what numbers are at least, or ``!`` where all of them are finite."""
+
     def to_dict(self) -> dict[str, Any]:
         """Plain data that JSON can hold: lists of numbers, None where one is not finite; no field that is absent."""
         return {name: plain(value) for name, value in self.present().items()}
@@ -93,7 +98,7 @@ class Stored:
                 raise TypeError("it has no entries by name")
             kinds = {name: kind for name, (kind, optional) in _fields(cls).items() if name in content or not optional}
             record = cls(**{name: built(content[name], kind) for name, kind in kinds.items()})
-            fits = record._fits()
+            fits = _sized(record) and record._fits()
         if not fits:
             raise InputError(f"'{cls.__name__.lower()}' does not fit together", "fit the model again")
         return record
@@ -116,6 +121,27 @@ class Part(Stored):
     def remarks(self, points: Array) -> Sequence[str]:
         """What is to be known of answers at `points` (k, m), in sentences."""
         return ()
+
+
+_SIZE = re.compile(r"(\w+):(\w*)(?:(!)|(>=?)(\d))?")
+
+
+def _sized(record: Stored) -> bool:
+    """Whether a record has the sizes that its class states."""
+    sizes: dict[str, int] = {}
+    for name, letters, known, relation, least in _SIZE.findall(record._sizes):
+        value = getattr(record, name)
+        shape = (len(value),) if isinstance(value, tuple) else np.shape(value)
+        if len(shape) != len(letters):
+            return False
+        for letter, size in zip(letters, shape, strict=True):
+            if size != (int(letter) if letter.isdigit() else sizes.setdefault(letter, size)):
+                return False
+        numbers = np.asarray(value) if known or relation else np.zeros(0)
+        low = numbers < int(least) if relation == ">=" else numbers <= int(least) if relation else False
+        if (~np.isfinite(numbers) | low).any():
+            return False
+    return True
 
 
 class Some(Stored):

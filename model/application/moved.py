@@ -78,6 +78,7 @@ class Moved(Some, Part):
     """(K, n): logarithms of those times over what the laws give, NaN where none is known."""
     runs: Runs = NO_RUNS  # times as measured here
     doubts: tuple[str, ...] = ()  # of the runs there
+    _sizes = "kernels:k shift:k4 spread:k4"
 
     def of_functions(
         self, forecast_here: Forecast, timed: Mapping[str, int], points: Array, names: Sequence[str]
@@ -241,9 +242,7 @@ class Moved(Some, Part):
         return [*self.doubts, *map(str, self.assumed)]
 
     def _fits(self) -> bool:
-        kernels = len(self.kernels)
-        known = min(self.nodes) > 0 and self.origin.limited and self.target.limited
-        return self.shift.shape == self.spread.shape == (kernels, 4) and known
+        return min(self.nodes) > 0 and self.origin.limited and self.target.limited
 
 
 _NONE = np.empty((0, 4))

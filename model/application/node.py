@@ -38,6 +38,7 @@ class Node(Some, Part):
     threads: int  # hardware threads of a core
     ranks: int  # ranks that fill a node before the next one is used
     most: int  # largest number of ranks that a node had in the runs
+    _sizes = "cores:>0 threads:>0 ranks:>0 most:>0"
 
     @classmethod
     def of(cls, platform: Any, ranks: int, points: Array, parameters: Sequence[str]) -> Node:
@@ -85,9 +86,6 @@ class Node(Some, Part):
             status[:, k] = forecast.DOMAIN
             reason[:, k] = CROWDED.format(ranks=ranks, threads=self.cores * self.threads)
         return replace(shared, status=status, reason=reason)
-
-    def _fits(self) -> bool:
-        return min(self.cores, self.threads, self.ranks, self.most) > 0
 
 
 NO_NODE = Node("", 1, 1, 1, 1)

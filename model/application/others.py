@@ -78,6 +78,7 @@ class DoubtfulSum(Stored):
     measured: Array  # (n,): seconds
     error: Array  # (n,): their standard errors
     freedom: float  # repetitions beyond the first, which these were learned from
+    _sizes = "terms:tm3 members:hq prior:h points:nm measured:n error:n>0 freedom:>0"
 
     @cached_property
     def _fitted(self) -> tuple[Array, Array, Array, Array]:
@@ -121,10 +122,7 @@ class DoubtfulSum(Stored):
         return Forecast.settled(value, low, high, form=1.0)
 
     def _fits(self) -> bool:
-        n = (len(self.points),)
-        good = self.measured.shape == self.error.shape == n and bool((self.error > 0).all()) and self.freedom > 0
-        good = good and self.terms.ndim == 3 and self.members.ndim == 2 and self.prior.shape == (len(self.members),)
-        return good and self.members.min() >= -1 and self.members.max() < len(self.terms)
+        return bool(self.members.min() >= -1 and self.members.max() < len(self.terms))
 
 
 @dataclass(frozen=True)

@@ -62,6 +62,7 @@ class Counted(Some):
     caches: Caches = NO_CACHES
     composed: Composed | None = None  # CPI_exec and BF_mem of kernels whose loads were counted and stalls were not
     fitted: Rates | None = None  # what is left of the cycles of these r kernels
+    _sizes = "kernels:k latencies:4 frequency:>0 split:k line:>0 offset:k bandwidth:>0"
 
     def placed(self, placement: str | None, ranks_per_node: int | None) -> Counted:
         """The same kernels with ranks placed in another way."""
@@ -221,11 +222,8 @@ class Counted(Some):
         parts = [part for part in (self.total, self.execution, self.stall) if part]
         kernels = len(self.kernels)
         return (
-            self.latencies.shape == (4,)
-            and bool(self.total)
+            bool(self.total)
             and bool(self.execution) == bool(self.stall)
-            and all(0 < x < np.inf for x in (self.frequency, self.line, self.bandwidth))
-            and self.split.shape == self.offset.shape == (kernels,)
             and len(self.compositions) in (0, kernels)
             and {name for _, name in self.compositions} <= {"", *COUNTS}
             and len(self.clock.values) == 1

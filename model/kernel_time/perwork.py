@@ -29,6 +29,7 @@ class PerWork(Some):
     prior: Array  # (a, K)
     """Logarithms of their prior weights; minus infinity, stored as NaN, where a kernel does not have one."""
     rates: tuple[Rates, ...]  # one a kind, of K kernels each
+    _sizes = "names:a prior:ak rates:a"
 
     @classmethod
     def learn(
@@ -66,11 +67,8 @@ class PerWork(Some):
         return mix(parts, np.broadcast_to(self.weights[..., None], (len(parts), *parts[0].centre.shape)))
 
     def _fits(self) -> bool:
-        same = len(self.rates) == len(self.names) and self.prior.ndim == 2 and len(self.prior) == len(self.names)
-        return same and all(
-            self.prior.shape[1] == len(rate.values) and rate.values.shape == self.rates[0].values.shape
-            for rate in self.rates
-        )
+        shapes = {rate.values.shape for rate in self.rates}
+        return len(shapes) < 2 and all(kernels == self.prior.shape[1] for kernels, _ in shapes)
 
 
 NOT_COUNTED = PerWork((), np.zeros((0, 0)), ())

@@ -59,6 +59,7 @@ class Rates(Stored):
     variants: tuple[tuple[bool, ...], ...]  # sets of coordinates that may act
     common: Array = field(default_factory=lambda: np.empty(0))  # (h,)
     """Shares of the hypotheses among kernels, where these rates are of some of them only, or a file holds it."""
+    _sizes = "inputs:nd! values:kn error:kn>=0"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data with the prevalence of the hypotheses, which some kernels alone do not show."""
@@ -223,16 +224,10 @@ class Rates(Stored):
         return _Solved(known, inverse, grouped.values, level, variance)
 
     def _fits(self) -> bool:
-        inputs, values, error = self.inputs, self.values, self.error
         return (
-            inputs.ndim == 2
-            and values.ndim == 2
-            and values.shape[1] == len(inputs)
-            and error.shape == values.shape
-            and bool(np.isfinite(inputs).all() and not np.isinf(values).any())
-            and bool(np.isfinite(error).all() and (error >= 0).all())
+            not np.isinf(self.values).any()
             and bool(self.variants)
-            and all(len(variant) == inputs.shape[1] for variant in self.variants)
+            and all(len(variant) == self.inputs.shape[1] for variant in self.variants)
             and (not len(self.common) or self._shares(self.common))
         )
 

@@ -86,6 +86,7 @@ class Sums(Stored):
     lone: tuple[int, ...] = ()
     """Columns of the points, numbers of nodes or ranks, where one and several may be of two regimes
     (:mod:`ranksight.model.kernel_time.hypotheses`)."""
+    _sizes = "terms:tm3! members:hq prior:h! points:nm>0 measured:kn error:kn"
 
     def __bool__(self) -> bool:
         return bool(len(self.measured))
@@ -174,16 +175,10 @@ class Sums(Stored):
         return np.asarray(np.sqrt(fit.weight.sum(axis=2) @ noise))
 
     def _fits(self) -> bool:
-        good = self.terms.ndim == 3 and self.terms.shape[2] == 3 and self.members.ndim == 2 and self.members.size > 0
-        good = good and self.points.ndim == 2 and self.points.shape[1] == self.terms.shape[1] and len(self.points) > 0
-        good = good and self.measured.ndim == 2 and self.measured.shape[1] == len(self.points)
-        good = good and self.error.shape == self.measured.shape and bool((self.points > 0).all())
-        columns = range(self.points.shape[1])
+        columns, known = range(self.points.shape[1]), np.isfinite(self.measured)
+        good = self.members.size > 0 and len(self.points) > 0
         good = good and self.known in columns and all(column in columns for column in self.lone)
         good = good and self.members.min() >= -1 and self.members.max() < len(self.terms)
-        good = good and self.prior.shape == (len(self.members),) and bool(np.isfinite(self.prior).all())
-        known = np.isfinite(self.measured)
-        good = good and bool(np.isfinite(self.terms).all() and np.isfinite(self.points).all())
         good = good and bool(known.any(axis=1).all())
         return good and bool((self.measured[known] > 0).all() and (self.error[known] >= 0).all())
 

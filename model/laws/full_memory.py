@@ -35,9 +35,7 @@ class Filled(Stored):
 
     kernels: tuple[str, ...]
     most: float  # cores of the largest run
-
-    def _fits(self) -> bool:
-        return self.most >= 1
+    _sizes = "most:>=1"
 
 
 class FullMemory(Law):

@@ -39,6 +39,7 @@ class Messages(Some):
     trained: Array  # (m, 2): smallest and largest value traced of each parameter
     stated: Stated = NOTHING_STATED  # how volumes go on beyond these, as the user knows it
     order: Order = NO_ORDER  # of the calls of a step, where an event trace shows it
+    _sizes = "parameters:m trained:m2"
 
     @cached_property
     def replays(self) -> dict[object, Any]:
@@ -141,11 +142,9 @@ class Messages(Some):
         return {kernel: why for kernel, why in doubts.items() if why}
 
     def _fits(self) -> bool:
-        return (
-            self.trained.shape == (len(self.parameters), 2)
-            and all(entry.of_volumes(len(self.volumes.laws)) for entry in self.entries)
-            and (not self.stated.texts or self.stated.parameters == self.parameters)
-        )
+        laws = len(self.volumes.laws)
+        stated = not self.stated.texts or self.stated.parameters == self.parameters
+        return stated and all(entry.of_volumes(laws) for entry in self.entries)
 
 
 _NOTHING = Coefficients(np.zeros(0))

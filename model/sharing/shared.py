@@ -76,6 +76,10 @@ class Sharing(Stored):
     """What they share: :data:`ranksight.model.sharing.demand.MEMORY`, or the name of a cache, whose instances stand for
     domains then."""
     seen: Seen | None = None  # the traffic that was counted; None where none was
+    _sizes = (
+        "kernels:k mode:k4! covariance:k44! residual:kn count:k>=1 floor:k! alone:k! effect:k2! belief:k! "
+        "clock:k trained:m2! evidence:k"
+    )
 
     def forecast(self, points: Array, share: Array) -> Shared:
         """Time of every kernel at `points` (k, m) and what it is made of.
@@ -295,17 +299,9 @@ class Sharing(Stored):
 
     def _fits(self) -> bool:
         k, parameters = len(self.kernels), self.counts.parameters
-        shapes = {
-            "mode": (k, 4), "covariance": (k, 4, 4), "count": (k,), "floor": (k,), "alone": (k,),
-            "effect": (k, 2), "belief": (k,), "trained": (len(parameters), 2),
-        }  # fmt: skip
-        arrays = {name: getattr(self, name) for name in shapes}
         return (
-            all(arrays[name].shape == shape and np.isfinite(arrays[name]).all() for name, shape in shapes.items())
-            and self.clock.shape == (k,)
-            and self.residual.ndim == 2
-            and bool((np.isfinite(self.residual).sum(axis=1) == self.count).all() and (self.count >= 1).all())
-            and len(self.evidence) == k
+            len(self.trained) == len(parameters)
+            and bool((np.isfinite(self.residual).sum(axis=1) == self.count).all())
             and "ranks" in parameters
             and all(0 <= at < len(parameters) for at in self.varied)
             and self.departure.inputs.shape[1] == len(self.varied) + (not self.same_active)

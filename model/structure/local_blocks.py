@@ -52,6 +52,7 @@ class Blocks(Structure):
     values: Array  # (s, b): NaN where nothing was measured
     scatter: Array  # (s,): largest relative difference of equal blocks
     agreed: Array  # (s,): values that were the same as another of their block
+    _sizes = "kernels:s metrics:s edges:be values:sb scatter:s agreed:s"
 
     def predict(self, points: Array) -> tuple[Forecast, Mask]:
         """Forecast the s series at `points` (k, m), and where (s, k) their block was measured."""
@@ -94,15 +95,8 @@ class Blocks(Structure):
         return left if rows else NO_BLOCKS
 
     def _fits(self) -> bool:
-        s, b = len(self.kernels), len(self.edges)
-        return (
-            "ranks" in self.parameters
-            and self.size in self.parameters
-            and self.dimensions in DIMENSIONS
-            and len(self.metrics) == len(self.scatter) == len(self.agreed) == s
-            and self.values.shape == (s, b)
-            and self.edges.shape == (b, self.dimensions + len(self.parameters) - 2)
-        )
+        named = {"ranks", self.size} <= set(self.parameters) and self.dimensions in DIMENSIONS
+        return named and self.edges.shape[1] == self.dimensions + len(self.parameters) - 2
 
 
 NO_BLOCKS = Blocks((), (), (), 0, "", np.empty((0, 0)), np.empty((0, 0)), np.empty(0), np.empty(0))

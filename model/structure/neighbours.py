@@ -67,6 +67,9 @@ class Neighbours(Structure):
     residual: Array  # (s, g): root mean square error of the law over ranks, relative to the mean; 0 where it is exact
     faces: Mask  # (s, g): whether the costs go with the faces of a block towards the neighbours
     parts: Array  # (m,): slabs for each unit of the parameters that a row of ranks may be all of; 0 where it is not
+    _sizes = (
+        "parameters:m grids:g kernels:s metrics:s over_ranks:s index:sgt>=0 weight:sg residual:sg faces:sg parts:m>=0"
+    )
 
     @property
     def grid(self) -> Cartesian:
@@ -298,16 +301,11 @@ class Neighbours(Structure):
         return f"{law} on a {self.grids[g].text}" + (f" ({several} grids fit)" if several > 1 else "")
 
     def _fits(self) -> bool:
-        shape = (len(self.kernels), len(self.grids))
         return (
-            min(shape) > 0
-            and len(self.metrics) == len(self.over_ranks) == len(self.kernels)
-            and self.index.shape == (*shape, TERMS)
-            and {self.weight.shape, self.residual.shape, self.faces.shape} == {shape}
-            and bool(((self.index >= 0) & (self.index < len(self.coefficients))).all())
+            self.index.size > 0
+            and self.index.shape[2] == TERMS
+            and bool((self.index < len(self.coefficients)).all())
             and bool((self.weight.sum(axis=1) > 0).all())
-            and self.parts.shape == (len(self.parameters),)
-            and bool((self.parts >= 0).all())
         )
 
 
