@@ -9,15 +9,15 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass, replace
 from types import NoneType, UnionType
-from typing import Any, ClassVar, Self, Union, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Self, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ranksight.core.arrays import Array
+from ranksight.core.arrays import Array, Index
 from ranksight.core.errors import InputError
 from ranksight.core.units import finite
 
@@ -115,8 +115,9 @@ class Part(Stored):
     """
 
     def placed(self, placement: str | None, ranks_per_node: int | None) -> Self:
-        """The same with ranks placed in another way than in the runs."""
-        return self
+        """The same with ranks placed in another way than in the runs, on the memory domains that it has."""
+        domains = getattr(self, "domains", None)
+        return self if domains is None else replace(self, domains=domains.placed(placement, ranks_per_node))  # type: ignore[type-var]
 
     def remarks(self, points: Array) -> Sequence[str]:
         """What is to be known of answers at `points` (k, m), in sentences."""
@@ -142,6 +143,21 @@ def _sized(record: Stored) -> bool:
         if (~np.isfinite(numbers) | low).any():
             return False
     return True
+
+
+Record = TypeVar("Record", bound=Stored)
+
+
+def part_of(record: Record, letter: str, rows: Sequence[int] | Index) -> Record:
+    """A record with some of what a letter of its sizes counts, such as series."""
+    parts: dict[str, Any] = {}
+    for name, letters, *_ in _SIZE.findall(record._sizes):
+        value = getattr(record, name)
+        if letter in letters and isinstance(value, tuple):
+            parts[name] = tuple(value[row] for row in rows)
+        elif letter in letters:
+            parts[name] = np.take(value, np.asarray(rows, dtype=np.intp), axis=letters.index(letter))
+    return replace(record, **parts)  # type: ignore[type-var]
 
 
 class Some(Stored):

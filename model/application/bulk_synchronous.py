@@ -139,7 +139,7 @@ class Application(Stored):
     def parts(self) -> dict[str, Part]:
         """The parts that are there, by name."""
         values = {each.name: getattr(self, each.name) for each in fields(self)}
-        return {name: part for name, part in values.items() if isinstance(part, Part)}
+        return {name: part for name, part in values.items() if isinstance(part, Part) and part}
 
     def remarks(self, points: Array) -> list[str]:
         """What the parts say of answers at `points` (k, m)."""

@@ -11,7 +11,6 @@ kernels that overlap) their sum is not the program's time, and nothing is said.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -162,10 +161,6 @@ class Others(Part):
         """Standard deviation of the logarithm (k,) over more nodes than one, where all runs were inside of one."""
         most = self.times.points[:, -2].max() if self.times.known else 0.0
         return LATE_SLOPE * np.log(places[:, -2]) if self.jobs and most == 1 else np.zeros(len(places))
-
-    def placed(self, placement: str | None, ranks_per_node: int | None) -> Others:
-        """The same with ranks placed in another way."""
-        return replace(self, domains=self.domains.placed(placement, ranks_per_node))
 
     def _fits(self) -> bool:
         return 0 <= self.scatter < 1 and self.jobs >= 0 and len(self.times.measured) <= 1

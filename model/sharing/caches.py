@@ -19,7 +19,6 @@ between the part of the best replacement, 1 - C/F, and that of the least recentl
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 import numpy as np
 
@@ -96,10 +95,6 @@ class SharedCache(Part):
             f"Whether it holds the data of {some_of(names)} was not measured, so intervals include loads from memory; "
             "measure as many ranks on a node"
         )
-
-    def placed(self, placement: str | None, ranks_per_node: int | None) -> SharedCache:
-        """The same cache with ranks placed in another way."""
-        return replace(self, domains=self.domains.placed(placement, ranks_per_node))
 
     def _fits(self) -> bool:
         parts = all((part <= 1).all() for part in (self.memory, self.outer))

@@ -10,7 +10,6 @@ with less work a rank, which no function of the number of ranks can say that saw
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -20,7 +19,7 @@ from ranksight.core.arrays import Array, Index, Mask, log, log_ratio, ratio
 from ranksight.core.records import dataclass
 from ranksight.model import priors
 from ranksight.model.fitting.fitted import Fitted
-from ranksight.model.plaindata import Stored
+from ranksight.model.plaindata import Part
 from ranksight.model.priors import GROWTH_KEPT
 from ranksight.model.quantity import TAIL, UNKNOWN, Quantity, mix
 from ranksight.model.resource.equation import LEVELS
@@ -42,7 +41,7 @@ STEP = 1e-4
 
 
 @dataclass(frozen=True)
-class Sharing(Stored):
+class Sharing(Part):
     """What K kernels need of a core and of the memory that they share."""
 
     measured: Domains  # the node with ranks placed as they were measured
@@ -292,10 +291,6 @@ class Sharing(Stored):
     def inside(self, points: Array) -> Mask:
         """Which points lie in the measured range."""
         return np.asarray(((points >= self.trained[:, 0]) & (points <= self.trained[:, 1])).all(axis=1))
-
-    def placed(self, placement: str | None, ranks_per_node: int | None) -> Sharing:
-        """The same kernels with ranks placed in another way."""
-        return replace(self, domains=self.domains.placed(placement, ranks_per_node))
 
     def _fits(self) -> bool:
         k, parameters = len(self.kernels), self.counts.parameters

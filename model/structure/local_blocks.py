@@ -14,7 +14,6 @@ an interval has as much of theirs as is likely in a third of the cases, and noth
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import replace
 
 import numpy as np
 
@@ -23,6 +22,7 @@ from ranksight.core.arrays import Array, Index, Mask
 from ranksight.core.dims import MOST_RANKS, dims_create
 from ranksight.core.records import dataclass
 from ranksight.model.fitting.fitted import Fitted
+from ranksight.model.plaindata import part_of
 from ranksight.model.quantity import CENTRAL, EACH_END, TAIL
 from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
@@ -88,11 +88,7 @@ class Blocks(Structure):
 
     def without(self, keys: Collection[tuple[str, str]]) -> Blocks:
         """The same without some series."""
-        rows = [row for row, key in enumerate(self.keys) if key not in keys]
-        kernels, metrics = (tuple(column[row] for row in rows) for column in (self.kernels, self.metrics))
-        left = replace(self, kernels=kernels, metrics=metrics, values=self.values[rows], scatter=self.scatter[rows])
-        left = replace(left, agreed=self.agreed[rows])
-        return left if rows else NO_BLOCKS
+        return part_of(self, "s", [row for row, key in enumerate(self.keys) if key not in keys]) or NO_BLOCKS
 
     def _fits(self) -> bool:
         named = {"ranks", self.size} <= set(self.parameters) and self.dimensions in DIMENSIONS

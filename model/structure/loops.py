@@ -31,7 +31,7 @@ from ranksight.core.arrays import Array, Index, Ints, Mask
 from ranksight.core.metrics import metric
 from ranksight.core.records import dataclass
 from ranksight.model.fitting.fitted import Fitted
-from ranksight.model.plaindata import Stored
+from ranksight.model.plaindata import Stored, part_of
 from ranksight.model.quantity import TAIL
 from ranksight.model.series.reducing import Keyed, Series
 from ranksight.model.series.reduction import reduce
@@ -118,25 +118,11 @@ class Iterations(Stored, Keyed):
 
     def only(self, rows: Mask) -> Iterations | None:
         """The same of some series (s,); None where there is none."""
-        kernels, metrics = (
-            tuple(one for one, yes in zip(names, rows.tolist(), strict=True) if yes)
-            for names in (self.kernels, self.metrics)
-        )
         if not rows.any():
             return None
         used, which = np.unique(self.which[rows], return_inverse=True)
-        counted = tuple(self.counted[at] for at in used)
-        slopes, scatter = self.slopes[used], self.scatter[used]
-        return replace(
-            self,
-            kernels=kernels,
-            metrics=metrics,
-            counted=counted,
-            which=which.reshape(-1),
-            line=self.line[rows],
-            slopes=slopes,
-            scatter=scatter,
-        )
+        part = part_of(part_of(self, "s", np.flatnonzero(rows)), "c", used)
+        return replace(part, which=which.reshape(-1))
 
     def _calls(self, series: Series) -> Array:
         """Calls (s, n) at the configurations of `series`."""

@@ -20,9 +20,7 @@ all but the unlikely ones, and :meth:`Neighbours.remark` names the run that deci
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Collection, Sequence
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +31,7 @@ from ranksight.core.records import dataclass
 from ranksight.core.units import some_of
 from ranksight.core.valuerules import infer
 from ranksight.model.fitting.fitted import Fitted
+from ranksight.model.plaindata import part_of
 from ranksight.model.quantity import EACH_END, TAIL
 from ranksight.model.structure.coefficients import Coefficients, weighted_quantile
 from ranksight.model.structure.gridlaw import CLOSE
@@ -89,12 +88,7 @@ class Neighbours(Structure):
 
     def without(self, keys: Collection[tuple[str, str]]) -> Neighbours:
         """The law of all other series."""
-        rows = np.array([key not in keys for key in self.keys])
-        if not rows.any():
-            return NO_NEIGHBOURS
-        names = [tuple(itertools.compress(each, rows)) for each in (self.kernels, self.metrics, self.over_ranks)]
-        arrays = {name: getattr(self, name)[rows] for name in ("index", "weight", "residual", "faces")}
-        return replace(self, kernels=names[0], metrics=names[1], over_ranks=names[2], **arrays)
+        return part_of(self, "s", [row for row, key in enumerate(self.keys) if key not in keys]) or NO_NEIGHBOURS
 
     @property
     def halos(self) -> dict[str, list[Halo]]:
