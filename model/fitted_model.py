@@ -20,11 +20,10 @@ from ranksight.core.records import dataclass
 from ranksight.core.units import counted
 from ranksight.model.fitting.abstaining import along_ties, follower
 from ranksight.model.fitting.printed import PrintedTime
-from ranksight.model.function_table import function_table, html
 from ranksight.model.modelfile import read, understanding, write
 from ranksight.model.notes import notes
 from ranksight.model.predicting import Learned
-from ranksight.model.printing import by_laws
+from ranksight.model.printing import by_laws, function_table, html
 from ranksight.model.resource.clock import Timed, untimed
 from ranksight.model.selecting import selected
 from ranksight.model.structure.coordinates import combinations
@@ -89,7 +88,7 @@ class Model(Learned):
         return self.printed.get(row, ("",))[0] or self.functions.formula(row)
 
     def table(self) -> pd.DataFrame:
-        """The functions, one row each; see :func:`ranksight.model.function_table.function_table`.
+        """The functions, one row each; see :func:`ranksight.model.printing.function_table`.
 
         >>> rs.load("heat.model.json").table()[["kernel", "metric", "formula"]].head(1)
              kernel metric         formula

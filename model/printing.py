@@ -1,4 +1,4 @@
-"""Functions of times as they are printed where laws predict them.
+"""The functions of a model as a table, and those of times as they are printed where laws predict them.
 
 A mixture of laws has no formula either: what people read is the sum of few terms that is nearest to what is predicted,
 as that of a process is (:mod:`ranksight.model.process.shown`), with its largest difference.
@@ -6,7 +6,7 @@ as that of a process is (:mod:`ranksight.model.process.shown`), with its largest
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,12 +14,16 @@ import numpy as np
 from ranksight.core.arrays import Array, Index, log_ratio
 from ranksight.core.errors import RanksightError
 from ranksight.core.experiment import WHOLE
+from ranksight.core.html import table
+from ranksight.core.units import counted
 from ranksight.model.fitting.printed import PrintedTime, written
 from ranksight.model.process.shown import BEYOND, CLOSE, POINTS, nearest_sums
 from ranksight.model.search.terms import values, write_term
-from ranksight.model.uncertainty.forecast import OK
+from ranksight.model.uncertainty.forecast import OK, REASONS
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from ranksight.model.predicting import Learned
 
 STEPS = 5
@@ -101,3 +105,64 @@ def _answers(model: Learned, points: Array, rows: Index) -> Array:
     )
     whole = np.array([model.fitted.kernels[row] == WHOLE for row in rows.tolist()], dtype=bool)
     return np.where(whole[:, None], of_program, of_kernels[rows])
+
+
+LOOSE = 0.25
+"""Relative error of configurations left out from which a function is inexact, as a report judges it."""
+INEXACT = f"misses configurations left out by more than {LOOSE:.0%}"
+NOT_ASKED = {"factor": float("nan"), "bound": float("nan"), "parameter": "a parameter", "repetitions": ""}
+"""What reasons name that arise only where a function is asked."""
+
+
+def function_table(model: Learned, formula: Callable[[int], str]) -> pd.DataFrame:
+    """The functions of a model, one row each.
+
+    One row a function: ``kernel``, ``metric``, ``formula`` (what is known of it, as people read it), ``share`` (of the
+    kernel in the measured total of the metric), ``error`` (relative, of configurations left out), ``r2`` (adjusted; NaN
+    for a constant), ``scatter`` (relative, of a repetition; NaN where nothing was repeated), ``points`` (configurations
+    behind it), ``source`` (where the numbers come from), ``status`` (``ok``; ``inexact`` where it misses configurations
+    left out by more than :data:`LOOSE`; ``insufficient``), ``reason``.
+    """
+    import pandas as pd
+
+    fitted = model.fitted
+    loose = (fitted.status == OK) & (fitted.press > LOOSE)
+    reasons = [
+        INEXACT if inexact else REASONS[code].format(points=count, parameters=len(fitted.parameters), **NOT_ASKED)
+        for inexact, code, count in zip(loose.tolist(), fitted.status.tolist(), fitted.count.tolist(), strict=True)
+    ]
+    return pd.DataFrame(
+        {
+            "kernel": fitted.kernels,
+            "metric": fitted.metrics,
+            "formula": [formula(i) for i in range(len(fitted))],
+            "share": model.shares,
+            "error": fitted.press,
+            "r2": fitted.adjusted_r2,
+            "scatter": fitted.within,
+            "points": fitted.count,
+            "source": [model.provenance.get(name, "measured") for name in fitted.metrics],
+            "status": np.where(loose, "inexact", np.where(fitted.status == OK, "ok", "insufficient")),
+            "reason": reasons,
+        }
+    )
+
+
+def html(model: Learned, formula: Callable[[int], str], most: int = 20) -> str:
+    """The functions for notebooks: those of the time first, the largest shares first."""
+    every = function_table(model, formula)
+    order = np.lexsort((-every["share"].to_numpy(), every["metric"] != "time"))
+    rows = [
+        [
+            row["kernel"],
+            row["metric"],
+            row["formula"],
+            "" if row["kernel"] == WHOLE else f"{row['share']:.1%}",
+            f"{row['error']:.1%}",
+            f"{row['status']}: {row['reason']}" if row["status"] == "insufficient" else row["status"],
+        ]
+        for row in every.iloc[order[:most]].to_dict("records")
+    ]
+    caption = f"{model.application}: {counted(len(every), 'function')} of {', '.join(model.parameters)}"
+    note = f"{len(model.training)} configurations; .table() has all functions"
+    return table(caption, ["kernel", "metric", "function", "share", "error", "status"], rows, note=note)

@@ -28,7 +28,7 @@ from ranksight.platforms import Platform, load
 def on(model: Model, platform: Platform | str, *, instructions: float | None = None) -> Model:
     """The model on another machine, with that machine's ceilings for a diagnosis.
 
-    See :func:`ranksight.model.machine.machines.on`.
+    See :func:`ranksight.model.machine.anchor.on`.
     """
     target = load(platform) if isinstance(platform, str) else platform
     moved = other.on(model, target, instructions=instructions)

@@ -1,6 +1,6 @@
-"""Covariances that rates may have, one a hypothesis.
+"""Covariances that rates may have, one a hypothesis, and those of what ranks do within a node and beyond it.
 
-What ranks do together within a node, and beyond it: two regimes, of which a machine knows the boundary.
+These are two regimes, of which a machine knows the boundary.
 
     ln y(p) = m(p) + r(p),     r(p) = 0 beyond a node,     r ~ GP(0, NODE_STEP^2 R)  within one
 
