@@ -146,8 +146,9 @@ class Application(Stored):
         # Where the imbalance is that of each kernel, the times have that one.
         parts = [part for part in self.parts.values() if part is not self.balance or self.imbalances is None]
         texts = [text for part in parts for text in part.remarks(points)]
-        where = self.counted.where
-        return [*texts, first_step_note(2 * where.domains.ranks_per_node)] if where.leaves(points).any() else texts
+        if not self.counted or not (where := self.counted.where).leaves(points).any():
+            return texts
+        return [*texts, first_step_note(2 * where.domains.ranks_per_node)]
 
     @property
     def shared(self) -> tuple[Sharing, ...]:
@@ -210,12 +211,11 @@ class Application(Stored):
         Runs that filled one domain show the ranks' share of it and of the work at once, which part further on. Times
         alone do not say which of them it is: a function of time that knows of domains has both, and stays.
         """
-        further, alone = self.counted.where.spreads(points), timed_alone(functions)
-        shared = laws.having("shares")
+        alone, shared = timed_alone(functions), laws.having("shares")
         for law in self.shared:
             laws.leave(shared, law.crowded(points), alone)
-        if further.any():
-            laws.leave(laws.having("counts"), further, alone)
+        if self.counted:
+            laws.leave(laws.having("counts"), self.counted.where.spreads(points), alone)
 
     def sends(self, kernel: str) -> bool:
         """Whether the time of a kernel is known to be that of messages."""
@@ -224,7 +224,7 @@ class Application(Stored):
     def first_step(self, times: Forecast, messages: Mask, programs: Mask, points: Array) -> Forecast:
         """Times (s, k) of `messages` (s,), and of `programs` (s,) that send some, as uncertain where they go between
         nodes for the first time as such a step is."""
-        if not (far := self.counted.where.leaves(points)).any():
+        if not self.counted or not (far := self.counted.where.leaves(points)).any():
             return times
         ranks = 2 * self.counted.where.domains.ranks_per_node
         return farther(times, (messages | programs)[:, None] & far, messages, ranks)
