@@ -1,1 +1,1 @@
-"""Laws of kernels' times, and their mixture by how well they predict held-out configurations."""
+"""Laws of kernels' times, one a file, and their mixture by how well they predict held-out configurations."""

@@ -2,8 +2,8 @@
 
 A law learns from the measurements what it needs (:meth:`Law.fit`), and predicts from that the times of kernels at any
 configuration (:meth:`Law.at`), as a distribution, with the parts that they are made of. Which law a kernel goes by is
-decided by what each predicts of held-out configurations (:mod:`ranksight.model.laws.stacking`). Laws that learn the
-same are one file of this folder; other packages register theirs by the entry point group ``ranksight.laws``.
+decided by what each predicts of held-out configurations (:mod:`ranksight.model.laws.stacking`). Laws are one a file in
+this folder; other packages register theirs by the entry point group ``ranksight.laws``.
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""The bandwidth of memory that the ranks of a domain share, and of a cache that cores share
-(:mod:`ranksight.model.sharing.shared`): one law, with domains or with the instances of the cache."""
+"""The memory bandwidth that the ranks of a domain share (:mod:`ranksight.model.sharing.shared`)."""
 
 from __future__ import annotations
 
@@ -12,9 +11,8 @@ from ranksight.core.arrays import Mask
 from ranksight.model.laws.law import BANDWIDTH, CACHE, LAWS, PLACES, Law, LawTimes
 from ranksight.model.laws.together import BUSY, OCCUPIED
 from ranksight.model.laws.view import Asked, View
-from ranksight.model.series.domains import Domains
 from ranksight.model.series.sampling import means_of_samples
-from ranksight.model.sharing.demand import BYTES_OF_MEMORY, Demand, loads_of, shared_cache
+from ranksight.model.sharing.demand import BYTES_OF_MEMORY, Demand, loads_of
 from ranksight.model.sharing.fit_sharing import fit_sharing
 from ranksight.model.sharing.shared import READ, Shared, Sharing
 
@@ -74,27 +72,4 @@ def of_shared(law: Sharing, shared: Shared, answers: Mask) -> LawTimes:
     )
 
 
-class SharedCacheBandwidth(SharedBandwidth):
-    """Ranks compute side by side until the cache that they share gives no more."""
-
-    needs: ClassVar[str] = "instructions, time or cycles, traffic to a cache that cores share, and a platform"
-    formula: ClassVar[str] = "T = contended(core, n bytes / bandwidth), n ranks at the fullest instance"
-    part: ClassVar[str] = "cached"
-
-    def fit(self, view: View) -> Sharing | None:
-        """What kernels need of the cache."""
-        domains, platform = view.domains, view.platform
-        if not platform or not (demand := Demand.on(platform)).cache:
-            return None
-        instances = Domains.of_cache(platform, shared_cache(platform), domains)
-        over_ranks = means_of_samples(view.readings.experiment)
-        return fit_sharing(view.readings, instances, view.units, demand, over_ranks, **view.settings)
-
-    def at(self, learned: Sharing, asked: Asked) -> LawTimes:
-        """Times of the kernels that the cache serves."""
-        shared = learned.forecast(asked.points, asked.work_points)
-        return of_shared(learned, shared, shared.answers)
-
-
 LAWS.register(BANDWIDTH)(SharedBandwidth())
-LAWS.register(CACHE)(SharedCacheBandwidth())
