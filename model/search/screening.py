@@ -32,11 +32,15 @@ CANCELLED = 1e-7
 """Relative scatter that rounding of normal equations may feign."""
 ROUNDED = 1e-9
 """Share of the largest value that is none."""
+AS_MUCH = float(np.e)
+"""Odds within which hypotheses carry as much."""
 NEGLIGIBLE = 12.0
 """Logarithm of the odds against the best beyond which a hypothesis is not looked at again: of ten thousand such, all
 together would not count."""
 SOLVED = 50_000
 """Solutions worked on at a time: as many as stay in a processor's cache."""
+SIMPLE = np.array([3.0, 4.0])
+"""Denominators of simple fractions, and of their halves."""
 LEFT = 1e-2
 """Share of the values' variation, root mean square, that a form on a process grid may leave."""
 KEPT = 16
@@ -79,7 +83,7 @@ class Found:
 
     basis: Basis  # terms
     members: Index  # (s, c, q)
-    """Terms of each hypothesis, the heaviest first; -1 pads, and fills those that were impossible."""
+    """Terms of each hypothesis, the leading one first; -1 pads, and fills those that were impossible."""
     weight: Array  # (s, c): posterior weights, adding up to one (zero where nothing could be fitted)
     coefficients: Array  # (s, c, q)
     root: Array  # (s, c, q, q): see :class:`ranksight.model.search.leastsquares.Refined`
@@ -224,7 +228,7 @@ def keep(problem: Problem, screened: Screened, score: Array, v0: Array, d0: Arra
     freedom = np.maximum(problem.count[:, None] - size + d0[:, None], 1.0)
     variance = (refined.residual + (d0 * v0)[:, None]) / freedom
     scale = np.where(used, basis.norm(members), 1.0) / problem.unit[:, None, None]
-    order = np.argsort(-weight, axis=1, kind="stable")
+    order = np.argsort(-_precedence(problem, members, weight), axis=1, kind="stable")
 
     def sort(array: NDArray[Any]) -> NDArray[Any]:
         return np.take_along_axis(array, order.reshape(order.shape + (1,) * (array.ndim - 2)), axis=1)
@@ -269,3 +273,40 @@ def _repeated(members: Index, score: Array) -> Mask:
         (score[:, None, :] == score[:, :, None]) & (place[None, None, :] < place[None, :, None])
     )
     return np.asarray((equal & before).any(axis=2))
+
+
+def _precedence(problem: Problem, members: Index, weight: Array) -> Array:
+    """Order of the hypotheses kept: the leading one is the heaviest within the neighbourhood of most weight.
+
+    The neighbourhood of a hypothesis are those whose fastest growing term has the same exponents within a quarter:
+    single hypotheses next to each other split their weight, and the heaviest alone may lie apart from most of it.
+    Where they carry as much, simple fractions come before others, and the constant before all.
+    """
+    size = np.maximum((members >= 0).sum(axis=2), 1)
+    last = np.take_along_axis(members, (size - 1)[..., None], axis=2)[..., 0]
+    exponent = problem.basis.decode(last.reshape(-1))[:, :, 0].reshape(*last.shape, -1)
+    near = (np.abs(exponent[:, :, None, :] - exponent[:, None, :, :]) <= 0.25 + 1e-9).all(axis=3)
+    around = (near * weight[:, None, :]).sum(axis=2)
+    centre = np.where(weight > 0, around, -1.0).argmax(axis=1)
+    within = np.take_along_axis(near, centre[:, None, None], axis=1)[:, 0]
+    used = members >= 0
+    plain, varies = _kinds(problem.basis, members)
+    simple = (plain | ~used).all(axis=2)
+    constant = ~(varies & used).any(axis=2) & used.any(axis=2)
+    as_much = weight * AS_MUCH >= weight.max(axis=1, keepdims=True, initial=0.0)
+    first = 2.0 * (within & (weight > 0)) + 4.0 * (constant & as_much & (weight > 0))
+    return np.asarray(weight * np.where(simple, AS_MUCH, 1.0) + AS_MUCH * first)
+
+
+def _kinds(basis: Basis, members: Index) -> tuple[Mask, Mask]:
+    """Which terms (...) have simple fractions as exponents, and which are not the constant; -1 counts as any."""
+    every = np.maximum(members, 0)
+    largest = int(every.max(initial=0))
+    # Looked up where terms are few; the terms of several parameters are too many to list.
+    listed, place = (np.arange(largest + 1), every) if largest < every.size else np.unique(every, return_inverse=True)
+    exponents = basis.decode(listed)
+    parts = exponents[..., None] * SIMPLE
+    plain: Mask = np.asarray((np.abs(parts - np.round(parts)) < 1e-9).any(axis=-1).all(axis=(1, 2)))
+    varies: Mask = np.asarray(exponents.any(axis=(1, 2)))
+    place = place.reshape(members.shape)
+    return plain[place], varies[place]
