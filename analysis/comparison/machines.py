@@ -18,7 +18,7 @@ from ranksight.core.units import HOUR, finite, format_si
 from ranksight.model.energy.predicted import combined, parts, usable
 from ranksight.model.energy.prices import JOULES, Prices
 from ranksight.model.fitted_model import Model
-from ranksight.model.machine import machines as other
+from ranksight.model.machine import anchor as other
 from ranksight.model.machine.transfer import measured_platform
 from ranksight.model.notes import idle_domains
 from ranksight.model.uncertainty import forecast
