@@ -6,7 +6,6 @@ JSON knows no NaN: a missing number is ``null`` in a file. What is read back may
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import MISSING, fields, is_dataclass, replace
@@ -124,13 +123,18 @@ class Part(Stored):
         return ()
 
 
-_SIZE = re.compile(r"(\w+):(\w*)(?:(!)|(>=?)(\d))?")
+def _entries(record: Stored) -> Iterator[tuple[str, str, str]]:
+    """Name, letters and least number (``!``, ``0``, ``=1`` or empty) of what a record states the sizes of."""
+    for entry in record._sizes.split():
+        name, size = entry.split(":")
+        letters, _, least = size.partition(">")
+        yield name, letters.rstrip("!"), "!" if size.endswith("!") else least
 
 
 def _sized(record: Stored) -> bool:
     """Whether a record has the sizes that its class states."""
     sizes: dict[str, int] = {}
-    for name, letters, known, relation, least in _SIZE.findall(record._sizes):
+    for name, letters, least in _entries(record):
         value = getattr(record, name)
         shape = (len(value),) if isinstance(value, tuple) else np.shape(value)
         if len(shape) != len(letters):
@@ -138,8 +142,9 @@ def _sized(record: Stored) -> bool:
         for letter, size in zip(letters, shape, strict=True):
             if size != (int(letter) if letter.isdigit() else sizes.setdefault(letter, size)):
                 return False
-        numbers = np.asarray(value) if known or relation else np.zeros(0)
-        low = numbers < int(least) if relation == ">=" else numbers <= int(least) if relation else False
+        numbers = np.asarray(value) if least else np.zeros(0)
+        bound = float(least.removeprefix("=").replace("!", "-inf") or 0)
+        low = numbers < bound if least.startswith("=") else numbers <= bound
         if (~np.isfinite(numbers) | low).any():
             return False
     return True
@@ -151,7 +156,7 @@ Record = TypeVar("Record", bound=Stored)
 def part_of(record: Record, letter: str, rows: Sequence[int] | Index) -> Record:
     """A record with some of what a letter of its sizes counts, such as series."""
     parts: dict[str, Any] = {}
-    for name, letters, *_ in _SIZE.findall(record._sizes):
+    for name, letters, _ in _entries(record):
         value = getattr(record, name)
         if letter in letters and isinstance(value, tuple):
             parts[name] = tuple(value[row] for row in rows)
