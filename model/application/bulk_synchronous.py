@@ -32,7 +32,7 @@ from ranksight.model.application.network import NO_NETWORK, Network
 from ranksight.model.application.node import NO_NODE, Node
 from ranksight.model.application.others import Others
 from ranksight.model.application.runs import NO_RUNS, Runs
-from ranksight.model.kernel_time.counted import COUNTS, NO_KERNELS, Counted
+from ranksight.model.kernel_time.counted import NO_KERNELS, Counted, timed_alone
 from ranksight.model.laws.law import BANDWIDTH, CACHE, CONSTANT_CPI, COUNTED, FUNCTION, MESSAGES
 from ranksight.model.laws.stacking import PRIOR, Weights
 from ranksight.model.laws.together import Laws, methods
@@ -55,14 +55,6 @@ if TYPE_CHECKING:
     from ranksight.model.messages.message_model import Messages
 
 ENDS = ("value", "lower", "upper")
-
-
-def timed_alone(functions: Functions) -> frozenset[str]:
-    """Kernels of which nothing but their times is known, and whose functions know of memory domains."""
-    counted = {kernel for kernel, name in functions.rows if name in COUNTS}
-    known = functions.fitted.of_domains
-    rows = functions.rows.items()
-    return frozenset(kernel for (kernel, name), row in rows if name == "time" and known[row] and kernel not in counted)
 
 
 @dataclass(frozen=True)
@@ -211,6 +203,8 @@ class Application(Stored):
         Runs that filled one domain show the ranks' share of it and of the work at once, which part further on. Times
         alone do not say which of them it is: a function of time that knows of domains has both, and stays.
         """
+        if not self.counted and not self.shared:
+            return
         alone, shared = timed_alone(functions), laws.having("shares")
         for law in self.shared:
             laws.leave(shared, law.crowded(points), alone)
@@ -309,10 +303,6 @@ class Application(Stored):
             factor = np.where(more[chosen] > 0, upper[index] / predicted.lower[index], 1.0)
         status[index], reason[index] = forecast.judged_by_width(factor, status[index], reason[index])
         return replace(predicted, upper=upper, status=status, reason=reason)
-
-    def by_cache(self, kernels: tuple[str, ...]) -> Mask:
-        """Which of `kernels` go by a shared cache."""
-        return np.isin(np.array(kernels, dtype=object), self.laws.kernels(CACHE))
 
     def placed(
         self,

@@ -33,12 +33,21 @@ from ranksight.model.plaindata import Some
 from ranksight.model.process.covariance import unseen
 from ranksight.model.quantity import Quantity, add, larger, product
 from ranksight.model.series.domains import needs
+from ranksight.model.structure.functions import Functions
 from ranksight.model.uncertainty.forecast import Forecast
 
 COUNTS = ("instructions", "flops_dp", "bytes_mem_read", "bytes_mem_written")
 """Metrics whose functions the equation asks for."""
 PER_RANK, NOTHING, WAITING, BEYOND_L1 = "work per rank", "nothing", "waiting", "waiting beyond L1"
 """Kinds of work that are no metric. Loads that the first level serves may be hidden altogether."""
+
+
+def timed_alone(functions: Functions) -> frozenset[str]:
+    """Kernels of which nothing but their times is known, and whose functions know of memory domains."""
+    counted = {kernel for kernel, name in functions.rows if name in COUNTS}
+    known = functions.fitted.of_domains
+    rows = functions.rows.items()
+    return frozenset(kernel for (kernel, name), row in rows if name == "time" and known[row] and kernel not in counted)
 
 
 @dataclass(frozen=True)
