@@ -19,7 +19,7 @@ from benchmarks.table import markdown
 from ranksight.core.experiment import read
 from ranksight.core.metrics import LEVELS
 from ranksight.model.fitted_model import Model
-from ranksight.model.machine.machines import on
+from ranksight.model.machine.anchor import on
 
 TITLE = "Loads by level"
 SOURCE = Path(__file__).with_name("memory.c")

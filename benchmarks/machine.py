@@ -25,8 +25,7 @@ from benchmarks.table import markdown
 from ranksight.core.experiment import WHOLE, Experiment, Run
 from ranksight.model.fit import fit
 from ranksight.model.fitted_model import Model
-from ranksight.model.machine.anchor import measured_there, with_runs
-from ranksight.model.machine.machines import on
+from ranksight.model.machine.anchor import measured_there, on, with_runs
 from ranksight.model.series.reducing import Series, series_from_experiment
 from ranksight.platforms import Platform, load
 

@@ -58,7 +58,8 @@ def run(args: argparse.Namespace) -> int:
     if metrics is None and args.format in ("table", *TABLES) and "time" in model.fitted.metrics:
         metrics = ["time"]
         also = [name for name in (*dict.fromkeys(model.fitted.metrics), *model.metered) if name != "time"]
-        also = [name for name in also if model.equation.machine.answers(name, model.functions.locality.keys)]
+        machine = model.equation.machine
+        also = [name for name in also if not machine or machine.answers(name, model.functions.locality.keys)]
     elif metrics == ["all"]:
         metrics = None
     points = model.combinations(args.asked)

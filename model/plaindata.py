@@ -8,15 +8,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass, replace
 from types import NoneType, UnionType
-from typing import Any, Self, Union, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Self, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ranksight.core.arrays import Array
+from ranksight.core.arrays import Array, Index
 from ranksight.core.errors import InputError
 from ranksight.core.units import finite
 
@@ -74,6 +74,10 @@ def reading(what: str) -> Iterator[None]:
 class Stored:
     """A frozen dataclass that a model's file holds: every field under its name, as its type says."""
 
+    _sizes: ClassVar[str] = ""
+    """Sizes of tuples, arrays and numbers, as ``kernels:s values:sn>=0 ends:s2! line:>0``: a letter is the same size
+    everywhere, a digit itself; then what numbers are at least, or ``!`` where all of them are finite."""
+
     def to_dict(self) -> dict[str, Any]:
         """Plain data that JSON can hold: lists of numbers, None where one is not finite; no field that is absent."""
         return {name: plain(value) for name, value in self.present().items()}
@@ -93,7 +97,7 @@ class Stored:
                 raise TypeError("it has no entries by name")
             kinds = {name: kind for name, (kind, optional) in _fields(cls).items() if name in content or not optional}
             record = cls(**{name: built(content[name], kind) for name, kind in kinds.items()})
-            fits = record._fits()
+            fits = _sized(record) and record._fits()
         if not fits:
             raise InputError(f"'{cls.__name__.lower()}' does not fit together", "fit the model again")
         return record
@@ -110,12 +114,62 @@ class Part(Stored):
     """
 
     def placed(self, placement: str | None, ranks_per_node: int | None) -> Self:
-        """The same with ranks placed in another way than in the runs."""
-        return self
+        """The same with ranks placed in another way than in the runs, on the memory domains that it has."""
+        domains = getattr(self, "domains", None)
+        return self if domains is None else replace(self, domains=domains.placed(placement, ranks_per_node))  # type: ignore[type-var]
 
     def remarks(self, points: Array) -> Sequence[str]:
         """What is to be known of answers at `points` (k, m), in sentences."""
         return ()
+
+
+def _entries(record: Stored) -> Iterator[tuple[str, str, str]]:
+    """Name, letters and least number (``!``, ``0``, ``=1`` or empty) of what a record states the sizes of."""
+    for entry in record._sizes.split():
+        name, size = entry.split(":")
+        letters, _, least = size.partition(">")
+        yield name, letters.rstrip("!"), "!" if size.endswith("!") else least
+
+
+def _sized(record: Stored) -> bool:
+    """Whether a record has the sizes that its class states."""
+    sizes: dict[str, int] = {}
+    for name, letters, least in _entries(record):
+        value = getattr(record, name)
+        shape = (len(value),) if isinstance(value, tuple) else np.shape(value)
+        if len(shape) != len(letters):
+            return False
+        for letter, size in zip(letters, shape, strict=True):
+            if size != (int(letter) if letter.isdigit() else sizes.setdefault(letter, size)):
+                return False
+        numbers = np.asarray(value) if least else np.zeros(0)
+        bound = float(least.removeprefix("=").replace("!", "-inf") or 0)
+        low = numbers < bound if least.startswith("=") else numbers <= bound
+        if (~np.isfinite(numbers) | low).any():
+            return False
+    return True
+
+
+Record = TypeVar("Record", bound=Stored)
+
+
+def part_of(record: Record, letter: str, rows: Sequence[int] | Index) -> Record:
+    """A record with some of what a letter of its sizes counts, such as series."""
+    parts: dict[str, Any] = {}
+    for name, letters, _ in _entries(record):
+        value = getattr(record, name)
+        if letter in letters and isinstance(value, tuple):
+            parts[name] = tuple(value[row] for row in rows)
+        elif letter in letters:
+            parts[name] = np.take(value, np.asarray(rows, dtype=np.intp), axis=letters.index(letter))
+    return replace(record, **parts)  # type: ignore[type-var]
+
+
+class Some(Stored):
+    """A :class:`Stored` that may hold nothing: false where its first field is empty."""
+
+    def __bool__(self) -> bool:
+        return len(getattr(self, next(iter(_fields(type(self)))))) > 0
 
 
 class Row(Stored):

@@ -126,7 +126,8 @@ class Learned(Stored):
         nothing = np.ix_(timed, (forecast.value[timed] == 0).all(axis=0) & bool(len(timed)))
         status[nothing] = NO_DATA
         reason[nothing] = "every time is zero: the clock was too coarse, or another metric is the time"
-        self.equation.machine.refuse(status, reason, rows, self.functions.locality.keys)
+        if self.equation.machine:
+            self.equation.machine.refuse(status, reason, rows, self.functions.locality.keys)
         forecast, sent = replace(forecast, status=status, reason=reason), self.equation.communication
         sums = operations_summed(sent, points)
         forecast, disagreeing = self.agreement.agreed(forecast, rows, self.shares, sums, self._stated_by_operations())

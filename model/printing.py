@@ -1,4 +1,4 @@
-"""Functions of times as they are printed where laws predict them.
+"""The functions of a model as a table, and those of times as they are printed where laws predict them.
 
 A mixture of laws has no formula either: what people read is the sum of few terms that is nearest to what is predicted,
 as that of a process is (:mod:`ranksight.model.process.shown`), with its largest difference.

@@ -13,7 +13,7 @@ from ranksight.core.mpi import communicates
 from ranksight.core.records import dataclass
 from ranksight.model.application.fit_imbalances import unwaited_in
 from ranksight.model.fitted_model import Model
-from ranksight.model.resource.sampled_times import settle
+from ranksight.model.resource.counters import settle
 from ranksight.model.series.reducing import Series, series_from_experiment
 from ranksight.model.series.reduction import reduce
 from ranksight.model.series.sampling import means_of_samples

@@ -13,8 +13,8 @@ from ranksight.core.records import dataclass
 from ranksight.core.units import counted, in_full
 from ranksight.model.application.breakdown import Breakdown
 from ranksight.model.fitted_model import Model
+from ranksight.model.resource.counters import settle
 from ranksight.model.resource.equation import LEVELS
-from ranksight.model.resource.sampled_times import settle
 from ranksight.model.series.reducing import Series, series_from_experiment
 from ranksight.model.series.reduction import reduce
 from ranksight.model.series.sampling import means_of_samples

@@ -18,7 +18,7 @@ from ranksight.core.units import HOUR, finite, format_si
 from ranksight.model.energy.predicted import combined, parts, usable
 from ranksight.model.energy.prices import JOULES, Prices
 from ranksight.model.fitted_model import Model
-from ranksight.model.machine import machines as other
+from ranksight.model.machine import anchor as other
 from ranksight.model.machine.transfer import measured_platform
 from ranksight.model.notes import idle_domains
 from ranksight.model.uncertainty import forecast
@@ -28,7 +28,7 @@ from ranksight.platforms import Platform, load
 def on(model: Model, platform: Platform | str, *, instructions: float | None = None) -> Model:
     """The model on another machine, with that machine's ceilings for a diagnosis.
 
-    See :func:`ranksight.model.machine.machines.on`.
+    See :func:`ranksight.model.machine.anchor.on`.
     """
     target = load(platform) if isinstance(platform, str) else platform
     moved = other.on(model, target, instructions=instructions)

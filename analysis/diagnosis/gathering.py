@@ -18,6 +18,7 @@ from ranksight.core.mpi import communicates
 from ranksight.core.records import dataclass
 from ranksight.model.application.breakdown import Breakdown
 from ranksight.model.application.bulk_synchronous import Application
+from ranksight.model.laws.law import CACHE
 from ranksight.model.laws.together import OCCUPIED
 from ranksight.model.resource.equation import LEVELS
 from ranksight.model.sharing.demand import loads_of
@@ -193,7 +194,7 @@ def _shared(
     occupied = parts.get(OCCUPIED, {})
     none = np.zeros(computing.shape[1])
     part = np.nan_to_num(np.stack([occupied.get(kernel, none) for kernel in kernels]))
-    cached = equation.by_cache(kernels)
+    cached = np.isin(np.array(kernels, dtype=object), equation.laws.kernels(CACHE))
     for law in equation.shared:
         of_law = np.isin(np.array(kernels, dtype=object), law.kernels)
         of_law &= cached if law is equation.cached else ~cached

@@ -16,7 +16,7 @@ from ranksight.core.experiment import WHOLE, Experiment
 from ranksight.core.metrics import metric
 from ranksight.core.records import dataclass
 from ranksight.core.units import in_words
-from ranksight.model.resource.sampled_times import settle
+from ranksight.model.resource.counters import settle
 from ranksight.model.series.reducing import Series, series_from_experiment
 from ranksight.model.series.sampling import means_of_samples
 from ranksight.model.uncertainty.forecast import TAIL

@@ -12,16 +12,28 @@ from d below a level, which it nears over s ranks. Beyond a number of ranks that
 more switch or take another protocol (a step), or a link is full that was not before (a knee). Contention begins with
 the nodes beyond t, one or several that were run. Each is one hypothesis with priors of its parameters on a grid; growth
 over ranks, over nodes and contention share the weight of growth.
+
+What ln BF_comm departs from its shape by: rates over the coordinates, and regimes within a node.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ranksight.core.arrays import Array
+from ranksight.core.arrays import Array, Index, Mask
+from ranksight.core.records import dataclass
+from ranksight.model.kernel_time.hypotheses import (
+    Hypotheses,
+    covariance_of_regimes,
+    prior_of_regimes,
+    variance_of_regimes,
+)
+from ranksight.model.kernel_time.rates import JITTER
+from ranksight.model.priors import NODE_REGIMES
 
 CONSTANT, GROWTH, NODES, LEVELLING = "constant", "growth", "growth over nodes", "levelling"
 STEP, KNEE, CONTENTION = "step", "knee", "contention"
@@ -118,3 +130,79 @@ def priors(shapes: Mapping[str, float], grid: Mapping[str, tuple[Array, Array]])
     """Prior weights of the shapes that there are: growth over ranks and over nodes are one hypothesis."""
     growing = [name for name in (GROWTH, NODES, CONTENTION) if name in grid]
     return {name: shapes[GROWTH] / len(growing) if name in growing else shapes[name] for name in grid}
+
+
+@dataclass(frozen=True)
+class Covariances:
+    """Covariances of what ln BF departs from its shape by, c of them: those of a rate
+    (:class:`ranksight.model.kernel_time.hypotheses.Hypotheses`), each with those of a regime within the node
+    (:mod:`ranksight.model.kernel_time.hypotheses`)."""
+
+    parameters: tuple[str, ...]
+    columns: tuple[int, ...]
+    measured: Array  # (n, m): configurations measured
+    node: float
+
+    @cached_property
+    def _rates(self) -> Hypotheses:
+        several = range(len(self.columns))
+        with_ranks = {tuple(place in (0, other) for place in several) for other in several}
+        without = {tuple(place == other for place in several) for other in several if other}
+        return Hypotheses.over(tuple(sorted(with_ranks | without)))
+
+    @cached_property
+    def _count(self) -> int:
+        return len(NODE_REGIMES) if self.node > 0 else 1
+
+    @cached_property
+    def noise(self) -> Array:
+        """Variance (c,) between configurations, beyond repetitions."""
+        return np.tile(self._rates.noise**2 + JITTER, self._count)
+
+    @cached_property
+    def prior(self) -> Array:
+        """Prior weights (c,) of departures over all coordinates, where BF has no shape."""
+        regime = prior_of_regimes(self._within(self.measured)) if self.node > 0 else np.ones(1)
+        return np.asarray((regime[:, None] * self._rates.prior * self._rates.active[:, 0]).reshape(-1))
+
+    @cached_property
+    def prior_of_shaped(self) -> Array:
+        """Prior weights (c,) of departures from a shape over ranks: over other coordinates, or none but noise."""
+        regime = prior_of_regimes(self._within(self.measured)) if self.node > 0 else np.ones(1)
+        rates = self._rates
+        usable = ~rates.active[:, 0] if len(self.columns) > 1 else (rates.slope == 0) & (rates.scale == 0)
+        return np.asarray((regime[:, None] * rates.prior * usable).reshape(-1))
+
+    def _within(self, points: Array) -> Mask:
+        return np.asarray(points[:, self.parameters.index("ranks")] <= self.node)
+
+    def _places(self, points: Array) -> Array:
+        origin = coordinates(self.measured, self.columns).mean(axis=0)
+        return np.asarray(coordinates(points, self.columns) - origin)
+
+    def between(self, first: Array, second: Array, chosen: Index) -> Array:
+        """Covariance (r, a, b), without noise, of the hypotheses `chosen` (r,) between points (a, m) and (b, m)."""
+        regime, rate = np.divmod(chosen, len(self._rates.noise))
+        total = self._rates.select(rate).covariance(self._places(first), self._places(second))
+        if self.node > 0:
+            ends = (self._places(first), self._within(first), self._places(second), self._within(second))
+            total = total + covariance_of_regimes(*ends)[regime]
+        return np.asarray(total)
+
+    def variance(self, points: Array, chosen: Index) -> Array:
+        """Variance (r, k) at `points` (k, m), with noise between configurations."""
+        regime, rate = np.divmod(chosen, len(self._rates.noise))
+        total = self._rates.select(rate).variance(self._places(points))
+        if self.node > 0:
+            total = total + variance_of_regimes(self._within(points))[regime]
+        return np.asarray(total)
+
+
+def nodes_of(ranks: Array, node: float) -> Array:
+    """Nodes (k,) that `ranks` (k,) fill; 1 where it is not known how many ranks one takes."""
+    return np.ceil(np.maximum(ranks, 1.0) / node) if node > 0 else np.ones(len(ranks))
+
+
+def coordinates(points: Array, columns: tuple[int, ...]) -> Array:
+    """Logarithms (k, d) of the parameters that are coordinates at `points` (k, m)."""
+    return np.asarray(np.log(np.maximum(points[:, list(columns)], 1e-300)))

@@ -32,7 +32,7 @@ from ranksight.model.application.network import NO_NETWORK, Network
 from ranksight.model.application.node import NO_NODE, Node
 from ranksight.model.application.others import Others
 from ranksight.model.application.runs import NO_RUNS, Runs
-from ranksight.model.kernel_time.counted import COUNTS, NO_KERNELS, Counted
+from ranksight.model.kernel_time.counted import NO_KERNELS, Counted, timed_alone
 from ranksight.model.laws.law import BANDWIDTH, CACHE, CONSTANT_CPI, COUNTED, FUNCTION, MESSAGES
 from ranksight.model.laws.stacking import PRIOR, Weights
 from ranksight.model.laws.together import Laws, methods
@@ -55,14 +55,6 @@ if TYPE_CHECKING:
     from ranksight.model.messages.message_model import Messages
 
 ENDS = ("value", "lower", "upper")
-
-
-def timed_alone(functions: Functions) -> frozenset[str]:
-    """Kernels of which nothing but their times is known, and whose functions know of memory domains."""
-    counted = {kernel for kernel, name in functions.rows if name in COUNTS}
-    known = functions.fitted.of_domains
-    rows = functions.rows.items()
-    return frozenset(kernel for (kernel, name), row in rows if name == "time" and known[row] and kernel not in counted)
 
 
 @dataclass(frozen=True)
@@ -139,15 +131,16 @@ class Application(Stored):
     def parts(self) -> dict[str, Part]:
         """The parts that are there, by name."""
         values = {each.name: getattr(self, each.name) for each in fields(self)}
-        return {name: part for name, part in values.items() if isinstance(part, Part)}
+        return {name: part for name, part in values.items() if isinstance(part, Part) and part}
 
     def remarks(self, points: Array) -> list[str]:
         """What the parts say of answers at `points` (k, m)."""
         # Where the imbalance is that of each kernel, the times have that one.
         parts = [part for part in self.parts.values() if part is not self.balance or self.imbalances is None]
         texts = [text for part in parts for text in part.remarks(points)]
-        where = self.counted.where
-        return [*texts, first_step_note(2 * where.domains.ranks_per_node)] if where.leaves(points).any() else texts
+        if not self.counted or not (where := self.counted.where).leaves(points).any():
+            return texts
+        return [*texts, first_step_note(2 * where.domains.ranks_per_node)]
 
     @property
     def shared(self) -> tuple[Sharing, ...]:
@@ -161,11 +154,12 @@ class Application(Stored):
         """
         rows = functions.rows
         timed = {kernel: row for (kernel, name), row in rows.items() if name == "time"}
-        if timed:
+        if timed and self.machine:
             predicted = self.machine.of_functions(predicted, timed, points, functions.fitted.parameters)
         asked = self.asked(predicted, functions, points, share)
         laws = Laws.of(asked, self.pace)
-        self.machine.laws(laws, points, functions.fitted.parameters)
+        if self.machine:
+            self.machine.laws(laws, points, functions.fitted.parameters)
         uneven = np.ones(len(points)) if "time" in share.busiest else share.unevenness
         if not timed:
             return Refined(predicted, uneven)
@@ -178,8 +172,10 @@ class Application(Stored):
             of_messages = np.array([self.sends(each) for each in timed])
             of_all = np.array([not self.communication and each in PROGRAM for each in timed])
             mixed = self.first_step(mixed, of_messages, of_all, points)
-        mixed = self.node.longer(mixed, points, functions.fitted.parameters)
-        mixed = self.machine.near(mixed, tuple(timed), points)
+        if self.node:
+            mixed = self.node.longer(mixed, points, functions.fitted.parameters)
+        if self.machine:
+            mixed = self.machine.near(mixed, tuple(timed), points)
         everywhere = np.ones(mixed.value.shape, dtype=bool)
         predicted = choose(predicted, mixed, index, everywhere)
         predicted = self._no_longer_than_others(predicted, timed, points, functions.fitted.parameters)
@@ -207,12 +203,13 @@ class Application(Stored):
         Runs that filled one domain show the ranks' share of it and of the work at once, which part further on. Times
         alone do not say which of them it is: a function of time that knows of domains has both, and stays.
         """
-        further, alone = self.counted.where.spreads(points), timed_alone(functions)
-        shared = laws.having("shares")
+        if not self.counted and not self.shared:
+            return
+        alone, shared = timed_alone(functions), laws.having("shares")
         for law in self.shared:
             laws.leave(shared, law.crowded(points), alone)
-        if further.any():
-            laws.leave(laws.having("counts"), further, alone)
+        if self.counted:
+            laws.leave(laws.having("counts"), self.counted.where.spreads(points), alone)
 
     def sends(self, kernel: str) -> bool:
         """Whether the time of a kernel is known to be that of messages."""
@@ -221,7 +218,7 @@ class Application(Stored):
     def first_step(self, times: Forecast, messages: Mask, programs: Mask, points: Array) -> Forecast:
         """Times (s, k) of `messages` (s,), and of `programs` (s,) that send some, as uncertain where they go between
         nodes for the first time as such a step is."""
-        if not (far := self.counted.where.leaves(points)).any():
+        if not self.counted or not (far := self.counted.where.leaves(points)).any():
             return times
         ranks = 2 * self.counted.where.domains.ranks_per_node
         return farther(times, (messages | programs)[:, None] & far, messages, ranks)
@@ -231,7 +228,9 @@ class Application(Stored):
         law = None if self.imbalances is None else self.imbalances.unwaited
         if law is None:
             return None
-        rest = self.machine.of_functions(law.at(points), {MPI: 0}, points, parameters)
+        rest = law.at(points)
+        if self.machine:
+            rest = self.machine.of_functions(rest, {MPI: 0}, points, parameters)
         every = np.ones(1, dtype=bool)
         return rest if self.communication else self.first_step(rest, every, ~every, points)
 
@@ -304,10 +303,6 @@ class Application(Stored):
             factor = np.where(more[chosen] > 0, upper[index] / predicted.lower[index], 1.0)
         status[index], reason[index] = forecast.judged_by_width(factor, status[index], reason[index])
         return replace(predicted, upper=upper, status=status, reason=reason)
-
-    def by_cache(self, kernels: tuple[str, ...]) -> Mask:
-        """Which of `kernels` go by a shared cache."""
-        return np.isin(np.array(kernels, dtype=object), self.laws.kernels(CACHE))
 
     def placed(
         self,

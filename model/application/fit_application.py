@@ -23,8 +23,8 @@ from ranksight.model.application.node import Node
 from ranksight.model.fitting.varied import fit_varied
 from ranksight.model.laws.view import View
 from ranksight.model.laws.weighing import weights_of
+from ranksight.model.resource.counters import Sampled
 from ranksight.model.resource.equation import Machine
-from ranksight.model.resource.sampled_times import Sampled
 from ranksight.model.series.domains import Domains
 from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce

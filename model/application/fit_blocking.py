@@ -10,8 +10,7 @@ import numpy as np
 from ranksight.core import special
 from ranksight.core.arrays import Array, Index
 from ranksight.core.records import dataclass
-from ranksight.model.application.blocking_covariances import Covariances, nodes_of
-from ranksight.model.application.blocking_forms import CONSTANT, grids, priors
+from ranksight.model.application.blocking_forms import CONSTANT, Covariances, grids, nodes_of, priors
 from ranksight.model.application.blocking_forms import at as shape_at
 from ranksight.model.application.comm_blocking import LIBRARY, SAME, STATED, Blocking, Taken
 from ranksight.model.priors import BLOCKING_SHAPES, CONTINUED

@@ -21,17 +21,14 @@ from ranksight.core.errors import InputError, InsufficientError
 from ranksight.core.records import dataclass
 from ranksight.model.application.comm_blocking import kind_of
 from ranksight.model.messages.table import MessageTable
-from ranksight.model.plaindata import Stored, reading
+from ranksight.model.plaindata import Some, reading
 
 
 @dataclass(frozen=True)
-class Forms(Stored):
+class Forms(Some):
     """The fitted form of each kind."""
 
     costs: Mapping[str, FittedCost]
-
-    def __bool__(self) -> bool:
-        return bool(self.costs)
 
     def times_of_volumes(self, asked: Sequence[tuple[MessageTable, str]]) -> list[dict[tuple[str, str], float]]:
         """Seconds of every kernel's operation, the mean over ranks, as

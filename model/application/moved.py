@@ -36,7 +36,7 @@ from ranksight.model.application.runs import NO_RUNS, Runs
 from ranksight.model.laws.law import COST, FUNCTION, MESSAGES
 from ranksight.model.laws.stacking import places
 from ranksight.model.laws.together import Laws
-from ranksight.model.plaindata import Part
+from ranksight.model.plaindata import Part, Some
 from ranksight.model.priors import BETWEEN_JOBS, RATE_LENGTHS, UNDIVIDED
 from ranksight.model.quantity import Quantity
 from ranksight.model.series.computation import cores
@@ -57,7 +57,7 @@ ELSEWHERE = "{metric} was measured on another machine than {machine}: measure it
 
 
 @dataclass(frozen=True)
-class Moved(Part):
+class Moved(Some, Part):
     """K kernels on another machine; false for :data:`UNMOVED`."""
 
     name: str  # of the platform
@@ -78,6 +78,7 @@ class Moved(Part):
     """(K, n): logarithms of those times over what the laws give, NaN where none is known."""
     runs: Runs = NO_RUNS  # times as measured here
     doubts: tuple[str, ...] = ()  # of the runs there
+    _sizes = "kernels:k shift:k4 spread:k4"
 
     def of_functions(
         self, forecast_here: Forecast, timed: Mapping[str, int], points: Array, names: Sequence[str]
@@ -241,50 +242,11 @@ class Moved(Part):
         return [*self.doubts, *map(str, self.assumed)]
 
     def _fits(self) -> bool:
-        kernels = len(self.kernels)
-        known = min(self.nodes) > 0 and self.origin.limited and self.target.limited
-        return self.shift.shape == self.spread.shape == (kernels, 4) and known
-
-
-class _Unmoved(Moved):
-    """The machine of the runs: nothing differs there."""
-
-    def __bool__(self) -> bool:
-        return False
-
-    def of_functions(
-        self, forecast_here: Forecast, timed: Mapping[str, int], points: Array, names: Sequence[str]
-    ) -> Forecast:
-        """The forecast as it is."""
-        return forecast_here
-
-    def laws(self, laws: Laws, points: Array, names: Sequence[str]) -> None:
-        """Leave the laws as they are."""
-
-    def near(self, times: Forecast, timed: Sequence[str], points: Array) -> Forecast:
-        """The times as they are."""
-        return times
-
-    def wider(self, times: Forecast, deviation: float | Array) -> Forecast:
-        """The seconds as they are."""
-        return times
-
-    def answers(self, name: str, known: Collection[tuple[str, str]]) -> bool:
-        """All are."""
-        return True
-
-    def refuse(
-        self,
-        status: Index,
-        reason: NDArray[np.object_],
-        rows: Mapping[tuple[str, str], int],
-        known: Collection[tuple[str, str]],
-    ) -> None:
-        """Mark nothing."""
+        return min(self.nodes) > 0 and self.origin.limited and self.target.limited
 
 
 _NONE = np.empty((0, 4))
-UNMOVED = _Unmoved("", (), 0.0, 0.0, _NONE, _NONE, (1, 1), NOT_DESCRIBED, NOT_DESCRIBED, ())
+UNMOVED = Moved("", (), 0.0, 0.0, _NONE, _NONE, (1, 1), NOT_DESCRIBED, NOT_DESCRIBED, ())
 """Where the machine asked for is that of the runs."""
 
 

@@ -15,7 +15,7 @@ from ranksight.comm.topology.shape import Topology
 from ranksight.core.errors import InputError
 from ranksight.core.records import dataclass
 from ranksight.model.application.comm_blocking import LIBRARY, STATED
-from ranksight.model.plaindata import Stored, known
+from ranksight.model.plaindata import Some, known
 from ranksight.model.priors import ALGORITHMS
 
 USUAL = "openmpi-5.0"
@@ -23,7 +23,7 @@ USUAL = "openmpi-5.0"
 
 
 @dataclass(frozen=True)
-class Network(Stored):
+class Network(Some):
     """The network that messages are put on, as plain data of a platform's ``[network]`` table, and ranks on its nodes;
     false where none is described.
 
@@ -33,9 +33,6 @@ class Network(Stored):
     table: Mapping[str, Any]
     ranks_per_node: int
     distribution: str = "block"
-
-    def __bool__(self) -> bool:
-        return bool(self.table)
 
     def fabric(self) -> Fabric:
         """Links inside and between nodes; InputError where the table describes none.

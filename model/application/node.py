@@ -18,7 +18,7 @@ from ranksight.core.arrays import Array, Mask
 from ranksight.core.errors import InputError
 from ranksight.core.records import dataclass
 from ranksight.core.units import in_full
-from ranksight.model.plaindata import Part
+from ranksight.model.plaindata import Part, Some
 from ranksight.model.quantity import Quantity, product
 from ranksight.model.series.computation import cores
 from ranksight.model.uncertainty import forecast
@@ -30,7 +30,7 @@ CROWDED = "{ranks} ranks and threads on a node of {threads} hardware threads: as
 
 
 @dataclass(frozen=True)
-class Node(Part):
+class Node(Some, Part):
     """Cores of a node, and ranks on them; a rank of several threads counts as many. False for :data:`NO_NODE`."""
 
     name: str  # of the platform
@@ -38,6 +38,7 @@ class Node(Part):
     threads: int  # hardware threads of a core
     ranks: int  # ranks that fill a node before the next one is used
     most: int  # largest number of ranks that a node had in the runs
+    _sizes = "cores:>0 threads:>0 ranks:>0 most:>0"
 
     @classmethod
     def of(cls, platform: Any, ranks: int, points: Array, parameters: Sequence[str]) -> Node:
@@ -53,7 +54,7 @@ class Node(Part):
 
     def placed(self, placement: str | None, ranks_per_node: int | None) -> Node:
         """The same node with so many ranks; InputError where it has too few hardware threads."""
-        if not ranks_per_node:
+        if not ranks_per_node or not self:
             return self
         holds(self.name, self.cores, self.threads, ranks_per_node)
         return replace(self, ranks=ranks_per_node)
@@ -86,26 +87,8 @@ class Node(Part):
             reason[:, k] = CROWDED.format(ranks=ranks, threads=self.cores * self.threads)
         return replace(shared, status=status, reason=reason)
 
-    def _fits(self) -> bool:
-        return min(self.cores, self.threads, self.ranks, self.most) > 0
 
-
-class _Roomy(Node):
-    """A node of which nothing is known."""
-
-    def __bool__(self) -> bool:
-        return False
-
-    def longer(self, times: Forecast, points: Array, parameters: Sequence[str]) -> Forecast:
-        """The times as they are."""
-        return times
-
-    def placed(self, placement: str | None, ranks_per_node: int | None) -> _Roomy:
-        """Any number of ranks is taken to have a core each."""
-        return self
-
-
-NO_NODE = _Roomy("", 1, 1, 1, 1)
+NO_NODE = Node("", 1, 1, 1, 1)
 """Where no platform names the cores of a node."""
 
 

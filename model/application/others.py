@@ -11,7 +11,6 @@ kernels that overlap) their sum is not the program's time, and nothing is said.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -78,6 +77,7 @@ class DoubtfulSum(Stored):
     measured: Array  # (n,): seconds
     error: Array  # (n,): their standard errors
     freedom: float  # repetitions beyond the first, which these were learned from
+    _sizes = "terms:tm3 members:hq prior:h points:nm measured:n error:n>0 freedom:>0"
 
     @cached_property
     def _fitted(self) -> tuple[Array, Array, Array, Array]:
@@ -121,10 +121,7 @@ class DoubtfulSum(Stored):
         return Forecast.settled(value, low, high, form=1.0)
 
     def _fits(self) -> bool:
-        n = (len(self.points),)
-        good = self.measured.shape == self.error.shape == n and bool((self.error > 0).all()) and self.freedom > 0
-        good = good and self.terms.ndim == 3 and self.members.ndim == 2 and self.prior.shape == (len(self.members),)
-        return good and self.members.min() >= -1 and self.members.max() < len(self.terms)
+        return bool(self.members.min() >= -1 and self.members.max() < len(self.terms))
 
 
 @dataclass(frozen=True)
@@ -164,10 +161,6 @@ class Others(Part):
         """Standard deviation of the logarithm (k,) over more nodes than one, where all runs were inside of one."""
         most = self.times.points[:, -2].max() if self.times.known else 0.0
         return LATE_SLOPE * np.log(places[:, -2]) if self.jobs and most == 1 else np.zeros(len(places))
-
-    def placed(self, placement: str | None, ranks_per_node: int | None) -> Others:
-        """The same with ranks placed in another way."""
-        return replace(self, domains=self.domains.placed(placement, ranks_per_node))
 
     def _fits(self) -> bool:
         return 0 <= self.scatter < 1 and self.jobs >= 0 and len(self.times.measured) <= 1

@@ -44,7 +44,8 @@ def program_time(
     predicted = refined.said
     messages = exchanged.times
     if exchanged:
-        messages = equation.machine.exchanged(messages, points, functions.fitted.parameters)
+        if equation.machine:
+            messages = equation.machine.exchanged(messages, points, functions.fitted.parameters)
         if "inter" not in equation.network.table:
             every = np.ones(len(messages.value), dtype=bool)
             messages = equation.first_step(messages, every, ~every, points)
@@ -72,7 +73,8 @@ def program_time(
     others = forecast.NO_ROWS
     if equation.others is not None:
         others = equation.others.at(points, np.exp(total.centre), ranks)
-        others = equation.machine.wider(others, spread("outside"))
+        if equation.machine:
+            others = equation.machine.wider(others, spread("outside"))
         total, form = _plus(total, form, _first_row(others), others.form[0])
     value, lower, upper = (end[None] for end in total.interval(CENTRAL))
     summed = replace(summed, form=form[None], value=value, lower=lower, upper=upper).judged()

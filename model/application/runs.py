@@ -39,6 +39,7 @@ class Runs(Part):
     excess: Array = field(default_factory=lambda: np.zeros((0, 0)))
     """(K, n): logarithm of the instructions that runs on another machine counted over those that the functions give;
     None where nothing is compared."""
+    _sizes = "kernels:k points:nm logs:kn errors:kn scatter:kn"
 
     @classmethod
     def of(cls, series: Series) -> Runs:
@@ -87,9 +88,7 @@ class Runs(Part):
         return NO_RUNS
 
     def _fits(self) -> bool:
-        shape = (len(self.kernels), len(self.points))
-        tables = [self.logs, self.errors, self.scatter, *([self.excess] if len(self.excess) else [])]
-        return self.points.ndim == 2 and all(table.shape == shape for table in tables)
+        return not len(self.excess) or self.excess.shape == self.logs.shape
 
 
 NO_RUNS = Runs((), *np.empty((4, 0, 0)))

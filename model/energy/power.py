@@ -56,15 +56,14 @@ class PowerLaw(Stored):
     measured: Array  # (r,): cores of the runs, which rise
     residual: Array  # (r,): logarithm of the energy measured over what the terms give
     by_cores: bool  # whether runs of as many cores differ in nothing else
+    _sizes = "terms:q coefficients:q>=0 covariance:qq largest:>0"
 
     def residual_at(self, cores: Array) -> Array:
         """The logarithm (k,) by which the nearest runs differ from the terms; beyond the runs that of the largest."""
         return np.asarray(np.interp(np.log(cores), np.log(self.measured), self.residual))
 
     def _fits(self) -> bool:
-        count = len(self.terms)
-        shapes = self.coefficients.shape == (count,) and self.covariance.shape == (count, count)
-        return shapes and set(self.terms) <= set(UNITS) and bool((self.coefficients >= 0).all()) and self.largest > 0
+        return set(self.terms) <= set(UNITS)
 
     def joules(self, amounts: Mapping[str, Array]) -> Array:
         """Joules (q, k) of each term, of the amounts (k,) of :func:`amounts_of`."""

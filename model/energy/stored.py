@@ -59,6 +59,7 @@ class Profile(Stored):
     bytes_mem: Array
     starting: Array
     resting: Array
+    _sizes = "cores:n>0 cycles:n instructions:n bytes_mem:n starting:n resting:n"
 
     @classmethod
     def of(cls, windows: Metered) -> Profile:
@@ -119,13 +120,6 @@ class Profile(Stored):
     def distance(self, count: Array) -> Array:
         """How far (k,) so many cores are from the nearest that were measured, in logarithms."""
         return np.asarray(np.abs(np.log(count[:, None] / self.cores)).min(axis=1))
-
-    def _fits(self) -> bool:
-        shapes = {
-            each.shape
-            for each in (self.cores, self.cycles, self.instructions, self.bytes_mem, self.starting, self.resting)
-        }
-        return len(shapes) == 1 and bool((self.cores > 0).all())
 
 
 @dataclass(frozen=True)

@@ -171,12 +171,11 @@ class Breaks(Stored):
     at: Array  # (b,): its value
     between: Array  # (b, 2): the last value measured below it and the first beyond
     below: PlainColumns
+    _sizes = "rows:b axis:b at:b! between:b2!"
 
     def _fits(self) -> bool:
-        shape = (len(self.below.kernels),)
-        fits = self.rows.shape == self.axis.shape == self.at.shape == shape and len(np.unique(self.rows)) == shape[0]
-        fits = fits and self.between.shape == (*shape, 2) and bool(np.isfinite(self.between).all())
-        return fits and bool(np.isfinite(self.at).all()) and _within(self.axis, 0, len(self.below.parameters) - 1)
+        fits = len(self.below.kernels) == len(self.rows) == len(np.unique(self.rows))
+        return fits and _within(self.axis, 0, len(self.below.parameters) - 1)
 
 
 @dataclass(frozen=True)

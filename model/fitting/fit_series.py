@@ -83,7 +83,6 @@ def fit_series(
         them.
     """
     line = series.parameters.index(iterations) if iterations in series.parameters else None
-    offered = _offered(space, series.parameters, line)
     if not len(series):
         raise InputError("there is no series to fit", "choose metrics that the experiment holds")
     if len(series) >= MANY:
@@ -111,7 +110,7 @@ def fit_series(
             return by_the_process
         rest = fit_series(series.select(parts[0]), over_repetitions=over_repetitions, grid=grid)
         return join([rest, by_the_process], parts)
-    label = space if isinstance(space, str) else "own"
+    label, offered = space if isinstance(space, str) else "own", _offered(space, series.parameters, line)
 
     def along(x: Array, rows: Index, some: Location) -> Fitted:
         part = series.select(rows)

@@ -46,6 +46,7 @@ class Composed(Stored):
     member: Index  # (r, h): of the hypotheses of each composition
     x: Array  # (n,): ln work per rank of the runs
     hidden: Array  # (r, h, n): cycles of loads there that are not waited for, of an instruction
+    _sizes = "rows:r execution:rh>0 blocking:rh>=0 weight:rh>=0 powers:rh2! first:rh>=0 member:rh>=0 x:n! hidden:rhn!"
 
     def at(
         self, compositions: list[Composition], x: Array, capacities: Array, latencies: Array
@@ -73,20 +74,7 @@ class Composed(Stored):
         return Quantity(centre, deviation, deviation), waits
 
     def _fits(self) -> bool:
-        shape = self.weight.shape
-        numbers = (self.execution, self.blocking, self.weight)
-        return (
-            len(shape) == 2
-            and len(self.rows) == shape[0]
-            and self.execution.shape == self.blocking.shape == self.first.shape == self.member.shape == shape
-            and self.powers.shape == (*shape, 2)
-            and self.hidden.shape == (*shape, len(self.x))
-            and bool(np.isfinite(self.hidden).all() and np.isfinite(self.powers).all())
-            and bool(np.isfinite(self.x).all() and len(self.x) > 0)
-            and bool((self.member >= 0).all() and (self.first >= 0).all())
-            and all(bool(np.isfinite(part).all() and (part >= 0).all()) for part in numbers)
-            and bool((self.execution > 0).all())
-        )
+        return len(self.x) > 0
 
 
 def _waited(cycles: Array, first: Index) -> tuple[Array, Array]:

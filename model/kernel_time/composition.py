@@ -49,6 +49,7 @@ class Caches(Stored):
     shared_by: Array  # (3,): cores that share an instance
     latencies: Array  # (4,): cycles of a load served by each level and by memory
     doubt: float = 0.0  # deviation of the logarithm of the capacity that takes effect on a machine without runs
+    _sizes = "sizes:3>0 shared_by:3>0 latencies:4>0"
 
     def __bool__(self) -> bool:
         return bool(self.sizes.any())
@@ -70,10 +71,6 @@ class Caches(Stored):
         sizes, shared = ([float(getattr(cache, name)) for cache in caches] for name in ("capacity", "shared_by"))
         return cls(np.array(sizes), np.array(shared), latencies)
 
-    def _fits(self) -> bool:
-        parts = (self.sizes, self.shared_by, self.latencies)
-        return [part.shape for part in parts] == [(3,), (3,), (4,)] and all((part > 0).all() for part in parts)
-
 
 NO_CACHES = Caches(np.zeros(3), np.ones(3), np.ones(4))
 """Of an unknown machine, or one without."""
@@ -90,6 +87,7 @@ class Composition(Stored):
     shared: Index  # (h,): which of :meth:`Caches.capacities`
     weight: Array  # (h,)
     error: Array  # (h,): root mean square error relative to the latency-weighted sum
+    _sizes = "constant:h4! amplitude:h! scale:h! sharpness:h! shared:h>=0 weight:h! error:h!"
 
     def per_work(self, x: Array, capacities: Array) -> Array:
         """Loads of each level per unit of work (h, 4, k) at ln x (k,) with `capacities` (2, 3, k)."""
@@ -97,14 +95,7 @@ class Composition(Stored):
         return np.asarray(self.constant[:, :, None] + self.amplitude[:, None, None] * shares)
 
     def _fits(self) -> bool:
-        parts = {name: getattr(self, name) for name in _PARTS}
-        count = len(self.weight)
-        return (
-            1 <= count <= KEPT
-            and all(part.shape == ((count, 4) if name == "constant" else (count,)) for name, part in parts.items())
-            and all(np.isfinite(part).all() for part in parts.values())
-            and bool(((self.shared >= 0) & (self.shared <= 1)).all())
-        )
+        return 1 <= len(self.weight) <= KEPT and bool((self.shared <= 1).all())
 
 
 _PARTS = ("constant", "amplitude", "scale", "sharpness", "shared", "weight", "error")

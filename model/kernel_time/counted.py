@@ -29,10 +29,11 @@ from ranksight.model.kernel_time.composition import NO_CACHES, Caches, Compositi
 from ranksight.model.kernel_time.perwork import NOT_COUNTED, PerWork
 from ranksight.model.kernel_time.rates import Rates, changed
 from ranksight.model.kernel_time.where import NOWHERE, RANKS, Where, occupancy
-from ranksight.model.plaindata import Stored
+from ranksight.model.plaindata import Some
 from ranksight.model.process.covariance import unseen
 from ranksight.model.quantity import Quantity, add, larger, product
 from ranksight.model.series.domains import needs
+from ranksight.model.structure.functions import Functions
 from ranksight.model.uncertainty.forecast import Forecast
 
 COUNTS = ("instructions", "flops_dp", "bytes_mem_read", "bytes_mem_written")
@@ -41,8 +42,16 @@ PER_RANK, NOTHING, WAITING, BEYOND_L1 = "work per rank", "nothing", "waiting", "
 """Kinds of work that are no metric. Loads that the first level serves may be hidden altogether."""
 
 
+def timed_alone(functions: Functions) -> frozenset[str]:
+    """Kernels of which nothing but their times is known, and whose functions know of memory domains."""
+    counted = {kernel for kernel, name in functions.rows if name in COUNTS}
+    known = functions.fitted.of_domains
+    rows = functions.rows.items()
+    return frozenset(kernel for (kernel, name), row in rows if name == "time" and known[row] and kernel not in counted)
+
+
 @dataclass(frozen=True)
-class Counted(Stored):
+class Counted(Some):
     """Laws of K kernels' times."""
 
     kernels: tuple[str, ...]
@@ -62,9 +71,7 @@ class Counted(Stored):
     caches: Caches = NO_CACHES
     composed: Composed | None = None  # CPI_exec and BF_mem of kernels whose loads were counted and stalls were not
     fitted: Rates | None = None  # what is left of the cycles of these r kernels
-
-    def __bool__(self) -> bool:
-        return bool(self.kernels)
+    _sizes = "kernels:k latencies:4 frequency:>0 split:k line:>0 offset:k bandwidth:>0"
 
     def placed(self, placement: str | None, ranks_per_node: int | None) -> Counted:
         """The same kernels with ranks placed in another way."""
@@ -224,11 +231,8 @@ class Counted(Stored):
         parts = [part for part in (self.total, self.execution, self.stall) if part]
         kernels = len(self.kernels)
         return (
-            self.latencies.shape == (4,)
-            and bool(self.total)
+            bool(self.total)
             and bool(self.execution) == bool(self.stall)
-            and all(0 < x < np.inf for x in (self.frequency, self.line, self.bandwidth))
-            and self.split.shape == self.offset.shape == (kernels,)
             and len(self.compositions) in (0, kernels)
             and {name for _, name in self.compositions} <= {"", *COUNTS}
             and len(self.clock.values) == 1

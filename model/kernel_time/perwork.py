@@ -17,21 +17,19 @@ from ranksight.core import special
 from ranksight.core.arrays import Array
 from ranksight.core.records import dataclass
 from ranksight.model.kernel_time.rates import Rates
-from ranksight.model.plaindata import Stored
+from ranksight.model.plaindata import Some
 from ranksight.model.quantity import Quantity, mix
 
 
 @dataclass(frozen=True)
-class PerWork(Stored):
+class PerWork(Some):
     """A quantity of K kernels per unit of each of a kinds of work."""
 
     names: tuple[str, ...]  # of the kinds of work
     prior: Array  # (a, K)
     """Logarithms of their prior weights; minus infinity, stored as NaN, where a kernel does not have one."""
     rates: tuple[Rates, ...]  # one a kind, of K kernels each
-
-    def __bool__(self) -> bool:
-        return bool(self.names)
+    _sizes = "names:a prior:ak rates:a"
 
     @classmethod
     def learn(
@@ -69,11 +67,8 @@ class PerWork(Stored):
         return mix(parts, np.broadcast_to(self.weights[..., None], (len(parts), *parts[0].centre.shape)))
 
     def _fits(self) -> bool:
-        same = len(self.rates) == len(self.names) and self.prior.ndim == 2 and len(self.prior) == len(self.names)
-        return same and all(
-            self.prior.shape[1] == len(rate.values) and rate.values.shape == self.rates[0].values.shape
-            for rate in self.rates
-        )
+        shapes = {rate.values.shape for rate in self.rates}
+        return len(shapes) < 2 and all(kernels == self.prior.shape[1] for kernels, _ in shapes)
 
 
 NOT_COUNTED = PerWork((), np.zeros((0, 0)), ())

@@ -27,9 +27,8 @@ from ranksight.core.arrays import Array, Index, Mask
 from ranksight.core.records import dataclass
 from ranksight.model.kernel_time.hypotheses import Hypotheses
 from ranksight.model.plaindata import Stored
-from ranksight.model.priors import (
-    CHANGE,
-)
+from ranksight.model.priors import CHANGE
+from ranksight.model.process.elimination import inverses
 
 JITTER = 1e-9
 """Variance added to every value, so that exact repetitions leave a covariance that can be inverted."""
@@ -41,10 +40,6 @@ LARGEST = 8_000_000
 """Numbers of the matrices of all kernels that are predicted at once."""
 DIGITS = 12
 """Decimals of coordinates, in e-folds, up to which two are the same."""
-APPENDED = 1e60
-"""Diagonal of rows appended to a covariance: above any square of a value over its variance."""
-FEW = 10
-"""Rows of a covariance up to which many are factored together."""
 LEADING = 12
 """Hypotheses of largest weight that a kernel's rate is predicted by."""
 
@@ -59,6 +54,7 @@ class Rates(Stored):
     variants: tuple[tuple[bool, ...], ...]  # sets of coordinates that may act
     common: Array = field(default_factory=lambda: np.empty(0))  # (h,)
     """Shares of the hypotheses among kernels, where these rates are of some of them only, or a file holds it."""
+    _sizes = "inputs:nd! values:kn error:kn>=0"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data with the prevalence of the hypotheses, which some kernels alone do not show."""
@@ -188,20 +184,17 @@ class Rates(Stored):
     def _likelihood(self, rows: Index) -> Array:
         noise, place = np.unique(self.grid.noise, return_inverse=True)
         grouped = self._grouped(rows, noise[None]).under(place)
-        # The factor of a covariance that the values and ones are appended to holds both solutions as its last rows.
-        size = len(self._places)
-        full = _matrices(size, len(rows), len(self.grid.prior))
-        full[:size, :size] = np.moveaxis(self._shared_covariance, 0, 2)[:, :, None]
+        size, shape = len(self._places), grouped.values.shape[:2]
+        full = np.empty((size, size, *shape))
+        full[:] = np.moveaxis(self._shared_covariance, 0, 2)[:, :, None]
         grouped.complete(np.moveaxis(full, (0, 1), (2, 3)))
-        full[size, :size] = np.moveaxis(grouped.values, 2, 0)
-        full[size + 1, :size] = grouped.known.T[..., None]
-        lower = _factor(full)
-        y, one = lower[size, :size], lower[size + 1, :size]
-        one2 = np.maximum((one**2).sum(axis=0), 1e-300)
-        misfit = grouped.inside + (y**2).sum(axis=0) - (y * one).sum(axis=0) ** 2 / one2
-        diagonal = np.einsum("nnrh->nrh", lower[:size, :size])
-        logarithm = 2 * np.log(diagonal).sum(axis=0) + grouped.logarithm + np.log(one2)
-        return np.asarray(-0.5 * (misfit + logarithm))
+        inverse, logarithm = inverses(full.reshape(size, size, -1), np.finfo(float).tiny)
+        ones = np.broadcast_to(grouped.known[:, None], grouped.values.shape)
+        columns = np.stack([grouped.values, ones], axis=3).reshape(-1, size, 2)
+        products = (columns.swapaxes(1, 2) @ inverse @ columns).reshape(*shape, 2, 2)
+        one2 = np.maximum(products[..., 1, 1], 1e-300)
+        misfit = grouped.inside + products[..., 0, 0] - products[..., 0, 1] ** 2 / one2
+        return np.asarray(-0.5 * (misfit + logarithm.reshape(shape) + grouped.logarithm + np.log(one2)))
 
     @cached_property
     def _shared_covariance(self) -> Array:
@@ -223,16 +216,10 @@ class Rates(Stored):
         return _Solved(known, inverse, grouped.values, level, variance)
 
     def _fits(self) -> bool:
-        inputs, values, error = self.inputs, self.values, self.error
         return (
-            inputs.ndim == 2
-            and values.ndim == 2
-            and values.shape[1] == len(inputs)
-            and error.shape == values.shape
-            and bool(np.isfinite(inputs).all() and not np.isinf(values).any())
-            and bool(np.isfinite(error).all() and (error >= 0).all())
+            not np.isinf(self.values).any()
             and bool(self.variants)
-            and all(len(variant) == inputs.shape[1] for variant in self.variants)
+            and all(len(variant) == self.inputs.shape[1] for variant in self.variants)
             and (not len(self.common) or self._shares(self.common))
         )
 
@@ -286,30 +273,6 @@ def changed(points: Array, measured: Array) -> Array:
     out = np.maximum(np.maximum(points - high, low - points), 0.0)
     range_ = np.broadcast_to(high - low, out.shape)
     return np.asarray((CHANGE * out**2 / np.where(out > 0, range_ + out, 1.0)).max(axis=1, initial=0.0))
-
-
-def _matrices(size: int, rows: int, count: int) -> Array:
-    """Room for matrices (size + 2, size + 2, rows, count), as :func:`_factor` works on them."""
-    if size <= FEW:
-        return np.empty((size + 2, size + 2, rows, count))
-    return np.moveaxis(np.zeros((rows, count, size + 2, size + 2)), (2, 3), (0, 1))
-
-
-def _factor(full: Array) -> Array:
-    """Cholesky's factors of matrices (g + 2, g + 2, ...) whose last two rows are appended; what is above the diagonal,
-    and the last two columns, have no meaning."""
-    size = len(full) - 2
-    if size > FEW:
-        full[[size, size + 1], [size, size + 1]] = APPENDED
-        lower = np.asarray(np.linalg.cholesky(np.moveaxis(full, (0, 1), (2, 3))), dtype=np.float64)
-        return np.moveaxis(lower, (2, 3), (0, 1))
-    # A step on all matrices takes less than a call of LAPACK for each of them.
-    for a in range(size):
-        np.sqrt(full[a, a], out=full[a, a])
-        full[a + 1 :, a] /= full[a, a]
-        for b in range(a + 1, size):
-            full[b:, b] -= full[b:, a] * full[b, a]
-    return full
 
 
 def _normalised(logarithms: Array) -> Array:

@@ -23,6 +23,7 @@ from ranksight.core import special
 from ranksight.core.arrays import Array, Index, Mask, log, ratio
 from ranksight.core.records import dataclass
 from ranksight.model.kernel_time.hypotheses import Hypotheses as Departures
+from ranksight.model.kernel_time.hypotheses import covariance_of_regimes, prior_of_regimes, variance_of_regimes
 from ranksight.model.kernel_time.rates import JITTER
 from ranksight.model.plaindata import Stored
 from ranksight.model.process.covariance import beyond, unseen, within
@@ -30,7 +31,6 @@ from ranksight.model.process.posterior import turned
 from ranksight.model.process.prevalence import learned
 from ranksight.model.quantity import EACH_END, TAIL, Quantity
 from ranksight.model.search.terms import ONE, Factor, Hypotheses, hypotheses, values
-from ranksight.model.series import node_regimes
 from ranksight.model.uncertainty.mixture import Components, quantile, quantiles
 
 Term = tuple[Factor, ...]
@@ -85,7 +85,8 @@ class Sums(Stored):
     known: int = 0  # last columns of the points that are known of each, as times of other parts: no sum departs along
     lone: tuple[int, ...] = ()
     """Columns of the points, numbers of nodes or ranks, where one and several may be of two regimes
-    (:mod:`ranksight.model.series.node_regimes`)."""
+    (:mod:`ranksight.model.kernel_time.hypotheses`)."""
+    _sizes = "terms:tm3! members:hq prior:h! points:nm>0 measured:kn error:kn"
 
     def __bool__(self) -> bool:
         return bool(len(self.measured))
@@ -102,14 +103,14 @@ class Sums(Stored):
         ends = [place[:, : place.shape[1] - self.known] for place in places]
         for column in self.lone:
             within = [each[:, column] <= 1 for each in (first, second)]
-            total = _each_with(node_regimes.covariance(ends[0], within[0], ends[1], within[1]), total)
+            total = _each_with(covariance_of_regimes(ends[0], within[0], ends[1], within[1]), total)
         return total
 
     def _variance(self, points: Array) -> Array:
         """Variance (s, k) of departures, regimes and noise between configurations at `points` (k, m)."""
         total = self._departures.variance(np.log(points) - self._origin)
         for column in self.lone:
-            total = _each_with(node_regimes.variance(points[:, column] <= 1), total)
+            total = _each_with(variance_of_regimes(points[:, column] <= 1), total)
         return total
 
     @cached_property
@@ -117,7 +118,7 @@ class Sums(Stored):
         """Logarithms of the prior weights of departures and regimes, (s,)."""
         total = log(self._departures.prior)
         for column in self.lone:
-            total = _each_with(log(node_regimes.prior(self.points[:, column] <= 1)), total)
+            total = _each_with(log(prior_of_regimes(self.points[:, column] <= 1)), total)
         return np.asarray(total)
 
     @cached_property
@@ -174,16 +175,10 @@ class Sums(Stored):
         return np.asarray(np.sqrt(fit.weight.sum(axis=2) @ noise))
 
     def _fits(self) -> bool:
-        good = self.terms.ndim == 3 and self.terms.shape[2] == 3 and self.members.ndim == 2 and self.members.size > 0
-        good = good and self.points.ndim == 2 and self.points.shape[1] == self.terms.shape[1] and len(self.points) > 0
-        good = good and self.measured.ndim == 2 and self.measured.shape[1] == len(self.points)
-        good = good and self.error.shape == self.measured.shape and bool((self.points > 0).all())
-        columns = range(self.points.shape[1])
+        columns, known = range(self.points.shape[1]), np.isfinite(self.measured)
+        good = self.members.size > 0 and len(self.points) > 0
         good = good and self.known in columns and all(column in columns for column in self.lone)
         good = good and self.members.min() >= -1 and self.members.max() < len(self.terms)
-        good = good and self.prior.shape == (len(self.members),) and bool(np.isfinite(self.prior).all())
-        known = np.isfinite(self.measured)
-        good = good and bool(np.isfinite(self.terms).all() and np.isfinite(self.points).all())
         good = good and bool(known.any(axis=1).all())
         return good and bool((self.measured[known] > 0).all() and (self.error[known] >= 0).all())
 

@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from ranksight.model.kernel_time.counted import NO_KERNELS, Counted
-from ranksight.model.laws.law import CONSTANT_CPI, COUNTED, LAWS, Law, LawTimes
+from ranksight.model.laws.law import CONSTANT_CPI, COUNTED, LAWS, MACHINE, Law, LawTimes
 from ranksight.model.laws.view import Asked, View
 from ranksight.model.priors import STALLS_UNCOUNTED
 from ranksight.model.resource.blocking import fit_resources
@@ -24,13 +24,12 @@ class ConstantCpi(Law):
     kind: ClassVar[type[Resources]] = Resources
     part: ClassVar[str] = "resources"
     asks: ClassVar[tuple[str, ...]] = ("instructions", "loads", *LEVELS)
+    learns_from: ClassVar[tuple[str, ...]] = (MACHINE,)
     counts: ClassVar[bool] = True
     divides: ClassVar[bool] = True
 
     def fit(self, view: View) -> Resources | None:
         """CPI and blocking factors of the kernels that the counted equation does not divide."""
-        if not view.machine:
-            return None
         counted: Counted = view.learned(COUNTED) or NO_KERNELS
         split = np.array(counted.kernels, dtype=object)[counted.split]
         rest = view.series.select(~np.isin(np.array(view.series.kernels, dtype=object), split))

@@ -9,7 +9,7 @@ import numpy as np
 from ranksight.model.kernel_time.composition import NO_CACHES, Caches
 from ranksight.model.kernel_time.counted import COUNTS, Counted
 from ranksight.model.kernel_time.learn_counted import learn_counted
-from ranksight.model.laws.law import COST, LAWS, Law, LawTimes
+from ranksight.model.laws.law import COST, LAWS, PLACES, Law, LawTimes
 from ranksight.model.laws.view import Asked, View
 from ranksight.model.resource.counters import LINE
 
@@ -24,14 +24,13 @@ class CostPerWork(Law):
     kind: ClassVar[type[Counted]] = Counted
     part: ClassVar[str] = "counted"
     asks: ClassVar[tuple[str, ...]] = COUNTS
+    learns_from: ClassVar[tuple[str, ...]] = (*COUNTS, PLACES)
     gives_way: ClassVar[bool] = True
 
     def fit(self, view: View) -> Counted | None:
         """Rates of all kernels. A cost per unit of work that nobody counted is a function of the parameters, which is
         a law already."""
         series, machine, caches, line = view.of_means, view.machine, NO_CACHES, LINE
-        if not view.domains and set(COUNTS).isdisjoint(series.metrics):
-            return None
         if machine:
             caches, line = Caches.of(view.platform, np.array(machine.latencies)), float(view.platform.line)
         return learn_counted(series, machine, caches, view.domains, line)

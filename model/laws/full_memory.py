@@ -35,9 +35,7 @@ class Filled(Stored):
 
     kernels: tuple[str, ...]
     most: float  # cores of the largest run
-
-    def _fits(self) -> bool:
-        return self.most >= 1
+    _sizes = "most:>=1"
 
 
 class FullMemory(Law):
@@ -48,12 +46,13 @@ class FullMemory(Law):
     formula: ClassVar[str] = "n B / T grows with less than the root of n cores: no T beyond the runs"
     source: ClassVar[str] = "docs/bandwidth.md"
     kind: ClassVar[type[Filled]] = Filled
+    learns_from: ClassVar[tuple[str, ...]] = (TRAFFIC,)
     shares: ClassVar[bool] = True
 
     def fit(self, view: View) -> Filled | None:
         """The kernels whose traffic grows no more."""
         series, names = view.series, view.series.parameters
-        if view.domains or TRAFFIC not in series.metrics or RANKS not in names or "nodes" in names:
+        if view.domains or RANKS not in names or "nodes" in names:
             return None
         if "simulated" in series.provenance.get(TRAFFIC, ""):  # by caches that nobody shares
             return None

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 FUNCTION, COST, COUNTED, CONSTANT_CPI = "function of time", "cost per work", "counted equation", "constant CPI"
 BANDWIDTH, CACHE, MESSAGES, FITTED = "shared bandwidth", "shared cache", "messages", "fitted equation"
 """Names of the laws of this package, for code that asks for what one of them learned."""
+MACHINE, PLACES = "a machine", "memory domains"
+"""What is known besides metrics: the machine that was measured, and which of its ranks share memory."""
 PARTS = ("execution", *LEVELS, "contention", "direct")
 """What a law may take times to be made of."""
 SWITCHED_OFF: frozenset[str] = frozenset()
@@ -84,6 +86,8 @@ class Law:
     part: ClassVar[str] = ""
     """Name under which a model keeps what was learned, the law's own when empty: laws of one part share it."""
     asks: ClassVar[tuple[str, ...]] = ()  # metrics whose functions it asks for
+    learns_from: ClassVar[tuple[str, ...]] = ()
+    """What of which anything has to be known before it is fitted: metrics, :data:`MACHINE` or :data:`PLACES`."""
     counts: ClassVar[bool] = False  # whether it predicts by what was counted of a kernel
     shares: ClassVar[bool] = False  # whether it knows what ranks of a memory domain take from each other
     divides: ClassVar[bool] = False  # whether its parts also divide times of laws that have none

@@ -21,10 +21,10 @@ from ranksight.core.arrays import Array, Mask
 from ranksight.core.experiment import WHOLE
 from ranksight.core.records import dataclass
 from ranksight.model.kernel_time.sums import Sums, fit_sums, forms, term, values_of
-from ranksight.model.kernel_time.work_per_rank import work_per_rank
+from ranksight.model.kernel_time.where import work_per_rank
 from ranksight.model.laws.law import LAWS, MESSAGES, Law, LawTimes
 from ranksight.model.laws.view import Asked, View
-from ranksight.model.plaindata import Stored
+from ranksight.model.plaindata import Part
 from ranksight.model.priors import RARE_TERM, REPEATED
 from ranksight.model.quantity import Quantity
 from ranksight.model.search.terms import Factor, on_a_grid
@@ -52,7 +52,7 @@ FEWEST = 3
 
 
 @dataclass(frozen=True)
-class Exchange(Stored):
+class Exchange(Part):
     """Functions of K kernels' times."""
 
     kernels: tuple[str, ...]
@@ -72,10 +72,6 @@ class Exchange(Stored):
         columns = len(self.parameters) + 2 * bool(self.domains)
         same = len(self.times.measured) == len(self.kernels) and columns == self.times.points.shape[1]
         return same and "ranks" in self.parameters
-
-    def placed(self, placement: str | None, ranks_per_node: int | None) -> Exchange:
-        """The same with ranks placed in another way."""
-        return replace(self, domains=self.domains.placed(placement, ranks_per_node))
 
 
 def _places(points: Array, parameters: tuple[str, ...], domains: Domains) -> Array:
@@ -137,6 +133,7 @@ class Messages(Law):
     source: ClassVar[str] = "Ding et al. 2018, equation 4"
     kind: ClassVar[type[Exchange]] = Exchange
     part: ClassVar[str] = "exchange"
+    learns_from: ClassVar[tuple[str, ...]] = COUNTED
 
     def fit(self, view: View) -> Exchange | None:
         """Sums of terms of the kernels without counts."""

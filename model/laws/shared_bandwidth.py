@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from ranksight.core.arrays import Mask
-from ranksight.model.laws.law import BANDWIDTH, CACHE, LAWS, Law, LawTimes
+from ranksight.model.laws.law import BANDWIDTH, CACHE, LAWS, PLACES, Law, LawTimes
 from ranksight.model.laws.together import BUSY, OCCUPIED
 from ranksight.model.laws.view import Asked, View
 from ranksight.model.series.sampling import means_of_samples
@@ -31,14 +31,13 @@ class SharedBandwidth(Law):
     source: ClassVar[str] = "docs/bandwidth.md"
     kind: ClassVar[type[Sharing]] = Sharing
     part: ClassVar[str] = "sharing"
+    learns_from: ClassVar[tuple[str, ...]] = (PLACES,)
     counts: ClassVar[bool] = True
     shares: ClassVar[bool] = True
 
     def fit(self, view: View) -> Sharing | None:
         """What kernels need of memory, by their counted traffic, otherwise by the loads that memory served."""
         domains, platform = view.domains, view.platform
-        if not domains:
-            return None
         over_ranks = means_of_samples(view.readings.experiment)
         demands = (BYTES_OF_MEMORY, *((Demand.on_memory(platform),) if platform and domains.limited else ()))
         each = (fit_sharing(view.readings, domains, view.units, of, over_ranks, **view.settings) for of in demands)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from ranksight.model.laws.law import CACHE, LAWS, Law, LawTimes
-from ranksight.model.laws.shared_bandwidth import of_shared
+from ranksight.model.laws.law import CACHE, LAWS, LawTimes
+from ranksight.model.laws.shared_bandwidth import SharedBandwidth, of_shared
 from ranksight.model.laws.view import Asked, View
 from ranksight.model.series.domains import Domains
 from ranksight.model.series.sampling import means_of_samples
@@ -14,22 +14,17 @@ from ranksight.model.sharing.fit_sharing import fit_sharing
 from ranksight.model.sharing.shared import Sharing
 
 
-class SharedCacheBandwidth(Law):
+class SharedCacheBandwidth(SharedBandwidth):
     """Ranks compute side by side until the cache that they share gives no more."""
 
-    prior: ClassVar[float] = 0.4
     needs: ClassVar[str] = "instructions, time or cycles, traffic to a cache that cores share, and a platform"
     formula: ClassVar[str] = "T = contended(core, n bytes / bandwidth), n ranks at the fullest instance"
-    source: ClassVar[str] = "docs/bandwidth.md"
-    kind: ClassVar[type[Sharing]] = Sharing
     part: ClassVar[str] = "cached"
-    counts: ClassVar[bool] = True
-    shares: ClassVar[bool] = True
 
     def fit(self, view: View) -> Sharing | None:
         """What kernels need of the cache."""
         domains, platform = view.domains, view.platform
-        if not platform or not domains or not (demand := Demand.on(platform)).cache:
+        if not platform or not (demand := Demand.on(platform)).cache:
             return None
         instances = Domains.of_cache(platform, shared_cache(platform), domains)
         over_ranks = means_of_samples(view.readings.experiment)

@@ -23,6 +23,8 @@ from ranksight.model.laws.law import (
     CONSTANT_CPI,
     COUNTED,
     LAWS,
+    MACHINE,
+    PLACES,
     LawTimes,
     answerable,
     checked,
@@ -35,8 +37,8 @@ from ranksight.model.laws.law import (
 )
 from ranksight.model.plaindata import Part, plain, reading
 from ranksight.model.quantity import Quantity
+from ranksight.model.resource.counters import Sampled, settle
 from ranksight.model.resource.equation import NO_MACHINE, Machine, Parts, Resources
-from ranksight.model.resource.sampled_times import Sampled, settle
 from ranksight.model.series.domains import NOT_DESCRIBED, Domains
 from ranksight.model.series.reducing import Series, series_from_experiment
 from ranksight.model.series.reduction import reduce
@@ -178,12 +180,20 @@ class View:
         names = tuple(kernel for kernel, name in self.series.keys if name == "time")
         return tuple(kernel for kernel in names if kernel != WHOLE) or names
 
+    @cached_property
+    def known(self) -> frozenset[str]:
+        """What laws may learn from (:attr:`ranksight.model.laws.law.Law.learns_from`)."""
+        besides = {MACHINE: self.machine, PLACES: self.domains}
+        return frozenset({*self.series.metrics, *(name for name, described in besides.items() if described)})
+
     def learned(self, name: str) -> Any:
         """What the law `name` learned from this view, once for all that ask; None where it does not apply."""
         laws = registered()
         if name not in laws:
             return None
         law, part = laws[name], part_of(name, laws[name])
+        if law.learns_from and self.known.isdisjoint(law.learns_from):
+            return None
         if part not in self._learned:
             with answerable(name, law, "fit"):
                 result = law.fit(self)

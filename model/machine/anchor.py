@@ -1,4 +1,4 @@
-"""Runs on the other machine, a domain or a small size, that say how it differs from what is assumed.
+"""A model on another machine, through runs there that say how it differs from what is assumed: a domain, a small size.
 
 For each kernel k four numbers s_k are learned: logarithms of the seconds of a core, of a memory domain, and of laws
 that say nothing of either, and the part of these laws' time that waits for memory; from T measured and predicted there,
@@ -37,7 +37,7 @@ from ranksight.model.priors import BETWEEN_JOBS
 from ranksight.model.quantity import Quantity
 from ranksight.model.series.reducing import Series, series_from_experiment
 from ranksight.model.uncertainty.rows import rows_of
-from ranksight.platforms import Platform
+from ranksight.platforms import Platform, load
 from ranksight.platforms.writing import dumps
 
 STEP = 0.02
@@ -50,7 +50,7 @@ LARGEST = 0.5
 
 
 def with_runs(model: Model, series: Series, platform: Platform) -> Model:
-    """The model with times that were measured on another platform, which :func:`ranksight.model.machine.machines.on`
+    """The model with times that were measured on another platform, which :func:`ranksight.model.machine.anchor.on`
     uses.
 
     Raises InputError where the runs have other parameters than the model, no times, or no kernel of the model.
@@ -274,3 +274,24 @@ def _with(equation: Application, shift: Array) -> Application:
     moved: Moved = replace(machine, shift=machine.shift + shift)
     laws = equation.with_laws(sharing=sharing, counted=counted or None, resources=resources or None)
     return replace(laws, machine=moved)
+
+
+def on(model: Model, platform: Platform | str, *, instructions: float | None = None) -> Model:
+    """The model for a machine that its runs were not on; itself for the one that they were on.
+
+    Raises InputError as :func:`ranksight.model.machine.transfer.moved_to`.
+
+    Parameters
+    ----------
+    platform : Platform or str
+        The machine, by itself, its name or its file. Runs there that the model was fitted with (``fit --also``) are
+        gone through.
+    instructions : float, optional
+        Instructions that the program needs there over those here.
+    """
+    target = load(platform) if isinstance(platform, str) else platform
+    moved = moved_to(model, target, instructions)
+    for anchor in model.anchors:
+        if anchor.name == target.name and moved is not model:
+            return anchored_by(replace(moved, energy=moved.energy.on(target.name)), anchor)
+    return moved

@@ -18,11 +18,9 @@ from ranksight.core.experiment import Experiment
 from ranksight.model.messages.entry import Entry, Part
 from ranksight.model.messages.fit_order import fit_order
 from ranksight.model.messages.message_model import NO_MESSAGES, Messages
-from ranksight.model.messages.observations import Observed, Traced, observed, traced
+from ranksight.model.messages.observations import Observed, Traced, observed, tag_classes, traced
 from ranksight.model.messages.sharing import Shares, basis, incidence, per_rank, profile, share_links, share_ranks
-from ranksight.model.messages.tags import tag_classes
-from ranksight.model.messages.volume_laws import find_law
-from ranksight.model.messages.volumes import fit_volumes
+from ranksight.model.messages.volumes import find_law, fit_volumes
 from ranksight.model.structure.stated import NOTHING_STATED, Stated
 
 if TYPE_CHECKING:

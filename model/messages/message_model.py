@@ -16,7 +16,7 @@ from ranksight.model.messages.entry import Entry
 from ranksight.model.messages.order import NO_ORDER, Order
 from ranksight.model.messages.table import MessageTable, Row, rows_of
 from ranksight.model.messages.volumes import Volumes
-from ranksight.model.plaindata import Stored
+from ranksight.model.plaindata import Some
 from ranksight.model.structure.coefficients import Coefficients
 from ranksight.model.structure.stated import BETWEEN, NOTHING_STATED, Stated, extended
 from ranksight.model.uncertainty import forecast
@@ -29,7 +29,7 @@ ENOUGH = 512
 
 
 @dataclass(frozen=True)
-class Messages(Stored):
+class Messages(Some):
     """Who sends what to whom at any number of ranks."""
 
     entries: tuple[Entry, ...]
@@ -39,9 +39,7 @@ class Messages(Stored):
     trained: Array  # (m, 2): smallest and largest value traced of each parameter
     stated: Stated = NOTHING_STATED  # how volumes go on beyond these, as the user knows it
     order: Order = NO_ORDER  # of the calls of a step, where an event trace shows it
-
-    def __bool__(self) -> bool:
-        return bool(self.entries)
+    _sizes = "parameters:m trained:m2"
 
     @cached_property
     def replays(self) -> dict[object, Any]:
@@ -144,11 +142,9 @@ class Messages(Stored):
         return {kernel: why for kernel, why in doubts.items() if why}
 
     def _fits(self) -> bool:
-        return (
-            self.trained.shape == (len(self.parameters), 2)
-            and all(entry.of_volumes(len(self.volumes.laws)) for entry in self.entries)
-            and (not self.stated.texts or self.stated.parameters == self.parameters)
-        )
+        laws = len(self.volumes.laws)
+        stated = not self.stated.texts or self.stated.parameters == self.parameters
+        return stated and all(entry.of_volumes(laws) for entry in self.entries)
 
 
 _NOTHING = Coefficients(np.zeros(0))

@@ -15,7 +15,7 @@ import numpy as np
 
 from ranksight.core.arrays import Array, Mask
 from ranksight.core.records import dataclass
-from ranksight.model.plaindata import Row, Stored, reading
+from ranksight.model.plaindata import Row, Some, reading
 
 KINDS = ("all", "first", "last", "even")
 """Ranks that have a template: all that no other one has, rank 0, the last rank, every second one."""
@@ -51,7 +51,7 @@ neither is seen."""
 
 
 @dataclass(frozen=True)
-class Order(Stored):
+class Order(Some):
     """Calls of a step."""
 
     places: tuple[Place, ...]
@@ -68,9 +68,6 @@ class Order(Stored):
         """Rebuild from :meth:`to_dict`; damaged content raises InputError."""
         with reading("an order of calls"):
             return super().from_dict(content)
-
-    def __bool__(self) -> bool:
-        return bool(self.places)
 
     def members(self, kind: str, ranks: int) -> Mask:
         """Which of `ranks` ranks have a template, (P,)."""

@@ -10,7 +10,7 @@ import numpy as np
 from ranksight.comm.patterns.grid import Cartesian
 from ranksight.comm.patterns.recognition import Explanation
 from ranksight.core.arrays import Array, Ints
-from ranksight.model.messages.volume_laws import EXACT
+from ranksight.model.messages.volumes import EXACT
 
 if TYPE_CHECKING:
     import pandas as pd

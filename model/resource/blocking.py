@@ -28,8 +28,8 @@ from ranksight.core.experiment import WHOLE
 from ranksight.core.records import dataclass
 from ranksight.model import priors
 from ranksight.model.fitting.varied import fit_varied
+from ranksight.model.resource.counters import unsampled_spread
 from ranksight.model.resource.equation import BY_CYCLES, COUNTED, LEVELS, Machine, Resources
-from ranksight.model.resource.sampled_times import unsampled_spread
 from ranksight.model.series.computation import BLOCKING
 from ranksight.model.series.poisson import HALF
 from ranksight.model.series.reducing import Series
@@ -42,7 +42,7 @@ CALM = 0.25
 ENOUGH = 400
 """Samples with which a sampled CPI is known to a twentieth."""
 UNSEEN = "instructions at the program's mean CPI, as no sample fell on the kernel"
-"""Evidence of a kernel whose time is that of :mod:`ranksight.model.resource.sampled_times`."""
+"""Evidence of a kernel whose time is that of :mod:`ranksight.model.resource.counters`."""
 EQUAL = 2.0
 """Standard errors within which two sampled speeds are one."""
 OFF = 2.0

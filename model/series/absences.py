@@ -15,6 +15,7 @@ from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ranksight.core.arrays import Array, Mask
 from ranksight.core.columns import Columns
@@ -51,7 +52,7 @@ def with_absences(series: Series, runs: Iterable[tuple[Run, Columns]] = ()) -> S
     return replace(series, values=np.where(absent[..., None] & measured[which], 0.0, series.values))
 
 
-def _with_a_row(series: Series, kernels: Array, runs: Iterable[tuple[Run, Columns]]) -> Mask:
+def _with_a_row(series: Series, kernels: NDArray[np.str_], runs: Iterable[tuple[Run, Columns]]) -> Mask:
     """Which of the `kernels` (k,) have a row, with a value or without, at which configurations (k, n)."""
     rows = np.zeros((len(kernels), len(series.points)), dtype=bool)
     for run, columns in runs:

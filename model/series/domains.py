@@ -28,6 +28,7 @@ class Domains(Stored):
     domain: tuple[float, float] = (0.0, 0.0)
     """Bandwidth in B/s of one core and of a full domain, for reads alone and for as many reads as writes; 0 where no
     platform gives it and the measured curve must."""
+    _sizes = "core:2>=0 domain:2>=0"
 
     def __post_init__(self) -> None:
         if self.placement not in PLACEMENTS:
@@ -119,10 +120,6 @@ class Domains(Stored):
         mixed = 2 * (1 - np.clip(reads, 0.5, 1.0))
         core, domain = (1 / ((1 - mixed) / pair[0] + mixed / pair[1]) for pair in (self.core, self.domain))
         return core, domain
-
-    def _fits(self) -> bool:
-        rates = np.array([self.core, self.domain])
-        return bool(((rates >= 0) & (rates < np.inf)).all())
 
 
 _ENDLESS = 1 << 40

@@ -90,7 +90,7 @@ def select(experiment: Experiment, metrics: Sequence[str] | None = None, keep: C
     matter, as they are not folded. A kernel also stays that grows so fast with a parameter, by itself and in its share,
     that it reaches :data:`GROWN` at :data:`FAR` (:data:`FARTHER` for ranks) times the largest value measured. Shares
     are those of the sum over ranks, or of the largest value of a rank where that is more. Where instructions were
-    counted, what only samples show is start-up (:mod:`ranksight.model.resource.sampled_times`) and is not folded.
+    counted, what only samples show is start-up (:mod:`ranksight.model.resource.counters`) and is not folded.
     `metrics`: those that matter; all when not given. `keep`: kernels that are not folded, whatever their size.
     """
     return _select(Shares.of(experiment, metrics), keep)

@@ -22,10 +22,13 @@ IN_MPI = "mpi_time"
 
 
 class Keyed:
-    """A dataclass whose `kernels` and `metrics` name its series."""
+    """A dataclass whose `kernels` and `metrics` name its series; false where it has none."""
 
     kernels: tuple[str, ...]
     metrics: tuple[str, ...]
+
+    def __bool__(self) -> bool:
+        return bool(self.kernels)
 
     @cached_property
     def keys(self) -> tuple[tuple[str, str], ...]:

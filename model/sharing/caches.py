@@ -19,7 +19,6 @@ between the part of the best replacement, 1 - C/F, and that of the least recentl
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 import numpy as np
 
@@ -56,6 +55,7 @@ class SharedCache(Part):
     demand: Array  # (K, n): F at each configuration, rising, as loads of all ranks on an instance
     memory: Array  # (K, n): m(F) there, rising
     outer: Array  # (K,): largest part of a kernel's loads that the cache and memory served
+    _sizes = "size:>0 most:>=1 kernels:k demand:kn>0 memory:kn>=0 outer:k>=0"
 
     def spilled(self, predicted: Forecast, rows: Mapping[tuple[str, str], int], ranks: Array) -> tuple[Array, Mask]:
         """Loads of a rank (K, k) that memory may serve beyond the least it was seen to, as more ranks share the cache
@@ -96,24 +96,9 @@ class SharedCache(Part):
             "measure as many ranks on a node"
         )
 
-    def placed(self, placement: str | None, ranks_per_node: int | None) -> SharedCache:
-        """The same cache with ranks placed in another way."""
-        return replace(self, domains=self.domains.placed(placement, ranks_per_node))
-
     def _fits(self) -> bool:
-        demand, parts = self.demand, (self.memory, self.outer)
-        shapes = demand.ndim == 2 and demand.shape == self.memory.shape and len(demand) == len(self.kernels)
-        return (
-            0 < self.size < np.inf
-            and self.domains.cores > 1
-            and self.most >= 1
-            and bool(demand.size)
-            and shapes
-            and self.outer.shape == (len(self.kernels),)
-            and all(((x >= 0) & (x <= 1)).all() for x in parts)
-            and bool(((demand > 0) & (demand < np.inf)).all())
-            and loads_of(self.name) in LEVELS
-        )
+        parts = all((part <= 1).all() for part in (self.memory, self.outer))
+        return bool(self.demand.size) and parts and self.domains.cores > 1 and loads_of(self.name) in LEVELS
 
 
 NO_CACHE = SharedCache("", 1.0, NOT_DESCRIBED, 1, (), np.empty((0, 0)), np.empty((0, 0)), np.empty(0))

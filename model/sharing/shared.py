@@ -10,7 +10,6 @@ with less work a rank, which no function of the number of ranks can say that saw
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -20,7 +19,7 @@ from ranksight.core.arrays import Array, Index, Mask, log, log_ratio, ratio
 from ranksight.core.records import dataclass
 from ranksight.model import priors
 from ranksight.model.fitting.fitted import Fitted
-from ranksight.model.plaindata import Stored
+from ranksight.model.plaindata import Part
 from ranksight.model.priors import GROWTH_KEPT
 from ranksight.model.quantity import TAIL, UNKNOWN, Quantity, mix
 from ranksight.model.resource.equation import LEVELS
@@ -42,7 +41,7 @@ STEP = 1e-4
 
 
 @dataclass(frozen=True)
-class Sharing(Stored):
+class Sharing(Part):
     """What K kernels need of a core and of the memory that they share."""
 
     measured: Domains  # the node with ranks placed as they were measured
@@ -76,6 +75,10 @@ class Sharing(Stored):
     """What they share: :data:`ranksight.model.sharing.demand.MEMORY`, or the name of a cache, whose instances stand for
     domains then."""
     seen: Seen | None = None  # the traffic that was counted; None where none was
+    _sizes = (
+        "kernels:k mode:k4! covariance:k44! residual:kn count:k>=1 floor:k! alone:k! effect:k2! belief:k! "
+        "clock:k trained:m2! evidence:k"
+    )
 
     def forecast(self, points: Array, share: Array) -> Shared:
         """Time of every kernel at `points` (k, m) and what it is made of.
@@ -289,23 +292,11 @@ class Sharing(Stored):
         """Which points lie in the measured range."""
         return np.asarray(((points >= self.trained[:, 0]) & (points <= self.trained[:, 1])).all(axis=1))
 
-    def placed(self, placement: str | None, ranks_per_node: int | None) -> Sharing:
-        """The same kernels with ranks placed in another way."""
-        return replace(self, domains=self.domains.placed(placement, ranks_per_node))
-
     def _fits(self) -> bool:
         k, parameters = len(self.kernels), self.counts.parameters
-        shapes = {
-            "mode": (k, 4), "covariance": (k, 4, 4), "count": (k,), "floor": (k,), "alone": (k,),
-            "effect": (k, 2), "belief": (k,), "trained": (len(parameters), 2),
-        }  # fmt: skip
-        arrays = {name: getattr(self, name) for name in shapes}
         return (
-            all(arrays[name].shape == shape and np.isfinite(arrays[name]).all() for name, shape in shapes.items())
-            and self.clock.shape == (k,)
-            and self.residual.ndim == 2
-            and bool((np.isfinite(self.residual).sum(axis=1) == self.count).all() and (self.count >= 1).all())
-            and len(self.evidence) == k
+            len(self.trained) == len(parameters)
+            and bool((np.isfinite(self.residual).sum(axis=1) == self.count).all())
             and "ranks" in parameters
             and all(0 <= at < len(parameters) for at in self.varied)
             and self.departure.inputs.shape[1] == len(self.varied) + (not self.same_active)

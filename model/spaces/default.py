@@ -102,7 +102,7 @@ def default(parameters: int) -> Offer:
     if parameters > MOST:
         raise InputError(f"{parameters} parameters are too many", f"fit at most {MOST} at once and hold the others")
     return Crossed(
-        (*_FALLS, SORTED) + GROWING + STEEP + DOUBLING,
+        (*_FALLS, SORTED, *GROWING, *STEEP, *DOUBLING),
         COARSE[parameters],
         parameters,
         grids=tuple(factor for factor, each in GRIDDED.items() if each.crossed),

@@ -22,12 +22,13 @@ from ranksight.core.records import dataclass
 from ranksight.core.run import INCLUSIVE
 from ranksight.model.application import whole
 from ranksight.model.application.agreement import message_series
-from ranksight.model.application.bulk_synchronous import Application, timed_alone
+from ranksight.model.application.bulk_synchronous import Application
 from ranksight.model.application.fit_application import fit_application, in_words
 from ranksight.model.application.others import fit_others
 from ranksight.model.application.runs import Runs
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.fitting.varied import fit_varied
+from ranksight.model.kernel_time.counted import timed_alone
 from ranksight.model.laws.law import BANDWIDTH, FUNCTION
 from ranksight.model.laws.weighing import MOST_INSIDE, by_misfit, inside_weights
 from ranksight.model.predicting import Learned, Remarks
@@ -151,7 +152,7 @@ def learn_equation(statement: Statement, measured: Measured, growth: Growth, clo
         growth.stated,
         measured.over_ranks.get("time", ""),
         measured.over_ranks.get("cycles", ""),
-        exact_keys(measured.series, growth.functions.fitted) | growth.functions.neighbours.exact,
+        exact_keys(measured.series, growth.functions.fitted) | growth.functions.lawful,
         **statement.search,
     )
     nested = measured.inclusive and (WHOLE, "time") in growth.functions.rows

@@ -20,8 +20,7 @@ from ranksight.model.energy.stored import NO_ENERGY, Energy, fit_energy, unmeter
 from ranksight.model.fitting.iterations import check
 from ranksight.model.questions import whole_ranks
 from ranksight.model.resource.clock import Clock, Timed
-from ranksight.model.resource.counters import LINE, contradictions, with_stalls
-from ranksight.model.resource.sampled_times import Sampled, settle, with_unsampled
+from ranksight.model.resource.counters import LINE, Sampled, contradictions, settle, with_stalls, with_unsampled
 from ranksight.model.search.offer import Offer
 from ranksight.model.series.absences import with_absences
 from ranksight.model.series.domains import NOT_DESCRIBED, Domains

@@ -49,6 +49,11 @@ class Called:
     lines: Mapping[str, frozenset[str]] = field(default_factory=dict)  # sides of a grid that communicators lie along
     even: frozenset[tuple[str, str]] = frozenset()  # those, and metrics, of which all ranks have the same in all runs
     rules: Mapping[str, tuple[Explanation, ...]] = field(default_factory=dict)  # that may be behind their partners
+    collective: frozenset[str] = frozenset()  # those all of whose messages are collective operations, of any ranks
+    transposing: frozenset[str] = frozenset()  # those that are together and cut slabs of a domain along another side
+    irregular: frozenset[str] = frozenset()  # those whose partners data decide
+    uneven: frozenset[str] = frozenset()  # those of these where data decide how often to send to each, too
+    drawn: frozenset[str] = frozenset()  # those whose partners are drawn, to whom all ranks send as much
 
     def placed(self, kernel: str) -> bool:
         """Whether the sides of a grid, or the groups, that a kernel sends along are known."""

@@ -151,7 +151,7 @@ class Functions(Stored):
     @property
     def lawful(self) -> set[tuple[str, str]]:
         """Kernels and metrics that follow the process grid to rounding."""
-        return self.neighbours.exact
+        return self.neighbours.exact if self.neighbours else set()
 
     @property
     def _structures(self) -> dict[str, Structure]:

@@ -23,8 +23,7 @@ from ranksight.core.arrays import Array, Index, Ints, Mask
 from ranksight.core.dims import dims_create
 from ranksight.core.records import dataclass
 from ranksight.model.quantity import CENTRAL
-from ranksight.model.structure.haloterms import HALOS
-from ranksight.model.structure.rankterm import Halo
+from ranksight.model.structure.rankterm import HALOS, Halo
 from ranksight.model.structure.rankterms import RANK_TERMS, term_values
 
 FEWEST = 3

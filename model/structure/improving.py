@@ -19,9 +19,6 @@ class Structure(Stored, Keyed):
 
     parameters: tuple[str, ...]  # of the model
 
-    def __bool__(self) -> bool:
-        return bool(self.kernels)
-
     def improved(self, answer: Forecast, fitted: Fitted, points: Array, exact: Collection[Key]) -> Forecast:
         """The `answer` of all series at `points` (k, m), with these from here where it is the better predictor.
 

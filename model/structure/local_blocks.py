@@ -14,7 +14,6 @@ an interval has as much of theirs as is likely in a third of the cases, and noth
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import replace
 
 import numpy as np
 
@@ -23,6 +22,7 @@ from ranksight.core.arrays import Array, Index, Mask
 from ranksight.core.dims import MOST_RANKS, dims_create
 from ranksight.core.records import dataclass
 from ranksight.model.fitting.fitted import Fitted
+from ranksight.model.plaindata import part_of
 from ranksight.model.quantity import CENTRAL, EACH_END, TAIL
 from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
@@ -52,6 +52,7 @@ class Blocks(Structure):
     values: Array  # (s, b): NaN where nothing was measured
     scatter: Array  # (s,): largest relative difference of equal blocks
     agreed: Array  # (s,): values that were the same as another of their block
+    _sizes = "kernels:s metrics:s edges:be values:sb scatter:s agreed:s"
 
     def predict(self, points: Array) -> tuple[Forecast, Mask]:
         """Forecast the s series at `points` (k, m), and where (s, k) their block was measured."""
@@ -87,22 +88,11 @@ class Blocks(Structure):
 
     def without(self, keys: Collection[tuple[str, str]]) -> Blocks:
         """The same without some series."""
-        rows = [row for row, key in enumerate(self.keys) if key not in keys]
-        kernels, metrics = (tuple(column[row] for row in rows) for column in (self.kernels, self.metrics))
-        left = replace(self, kernels=kernels, metrics=metrics, values=self.values[rows], scatter=self.scatter[rows])
-        left = replace(left, agreed=self.agreed[rows])
-        return left if rows else NO_BLOCKS
+        return part_of(self, "s", [row for row, key in enumerate(self.keys) if key not in keys]) or NO_BLOCKS
 
     def _fits(self) -> bool:
-        s, b = len(self.kernels), len(self.edges)
-        return (
-            "ranks" in self.parameters
-            and self.size in self.parameters
-            and self.dimensions in DIMENSIONS
-            and len(self.metrics) == len(self.scatter) == len(self.agreed) == s
-            and self.values.shape == (s, b)
-            and self.edges.shape == (b, self.dimensions + len(self.parameters) - 2)
-        )
+        named = {"ranks", self.size} <= set(self.parameters) and self.dimensions in DIMENSIONS
+        return named and self.edges.shape[1] == self.dimensions + len(self.parameters) - 2
 
 
 NO_BLOCKS = Blocks((), (), (), 0, "", np.empty((0, 0)), np.empty((0, 0)), np.empty(0), np.empty(0))

@@ -31,7 +31,7 @@ from ranksight.core.arrays import Array, Index, Ints, Mask
 from ranksight.core.metrics import metric
 from ranksight.core.records import dataclass
 from ranksight.model.fitting.fitted import Fitted
-from ranksight.model.plaindata import Stored
+from ranksight.model.plaindata import Stored, part_of
 from ranksight.model.quantity import TAIL
 from ranksight.model.series.reducing import Keyed, Series
 from ranksight.model.series.reduction import reduce
@@ -67,6 +67,7 @@ class Iterations(Stored, Keyed):
     line: Array  # (s, 2): a and b
     slopes: Array  # (c, m): of the iterations over each parameter, in logarithms; 0 where functions meet them
     scatter: Array  # (c,): relative, of the iterations around their function
+    _sizes = "parameters:m largest:m kernels:s metrics:s counted:c which:s>=0 line:s2! slopes:cm scatter:c>=0"
 
     def count(self, answer: Forecast, rows: Index, points: Array) -> Forecast:
         """The forecast of the iterations (c, k) at `points` (k, m): `rows` (c,) of `answer`, open beyond the runs."""
@@ -117,25 +118,11 @@ class Iterations(Stored, Keyed):
 
     def only(self, rows: Mask) -> Iterations | None:
         """The same of some series (s,); None where there is none."""
-        kernels, metrics = (
-            tuple(one for one, yes in zip(names, rows.tolist(), strict=True) if yes)
-            for names in (self.kernels, self.metrics)
-        )
         if not rows.any():
             return None
         used, which = np.unique(self.which[rows], return_inverse=True)
-        counted = tuple(self.counted[at] for at in used)
-        slopes, scatter = self.slopes[used], self.scatter[used]
-        return replace(
-            self,
-            kernels=kernels,
-            metrics=metrics,
-            counted=counted,
-            which=which.reshape(-1),
-            line=self.line[rows],
-            slopes=slopes,
-            scatter=scatter,
-        )
+        part = part_of(part_of(self, "s", np.flatnonzero(rows)), "c", used)
+        return replace(part, which=which.reshape(-1))
 
     def _calls(self, series: Series) -> Array:
         """Calls (s, n) at the configurations of `series`."""
@@ -176,12 +163,7 @@ class Iterations(Stored, Keyed):
         return known and self.parameters == fitted.parameters
 
     def _fits(self) -> bool:
-        m, s = len(self.parameters), len(self.kernels)
-        c = len(self.counted)
-        shapes = self.largest.shape == (m,) and self.slopes.shape == (c, m) and self.scatter.shape == (c,)
-        shapes &= self.line.shape == (s, 2) and self.which.shape == (s,) and len(self.metrics) == s
-        inside = ((self.which >= 0) & (self.which < c)).all() and (self.scatter >= 0).all()
-        return bool(shapes and inside and np.isfinite(self.line).all())
+        return bool((self.which < len(self.counted)).all())
 
 
 def find_iterations(series: Series, known: Collection[tuple[str, str]], scatter: Array) -> Iterations | None:

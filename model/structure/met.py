@@ -42,6 +42,7 @@ class Met(Structure):
     last: Array  # (s,): messages and bytes over what functions say of them at the most ranks; 1 of other counts
     power: Array  # (s, 2): of the ranks by which lawless ones went on at least and at most; NaN of others
     ended: Mask  # (s,): whether they stay as they are: each rank sends as much to partners that are drawn
+    _sizes = "parameters:m kernels:s metrics:s points:nm values:sn scatter:sn>=0 last:s>0 power:s2 ended:s"
 
     @property
     def shifted(self) -> Mask:
@@ -99,13 +100,6 @@ class Met(Structure):
         opened = open_to(now, Forecast.settled(now.value, lower, upper), beyond & self.open[:, None])
         rows = np.flatnonzero(self.ended)
         return choose(opened, rows_of(most, rows), rows, np.broadcast_to(beyond, (len(rows), len(more))))
-
-    def _fits(self) -> bool:
-        shape = (len(self.kernels), len(self.points))
-        fits = self.values.shape == self.scatter.shape == shape and len(self.metrics) == len(self.kernels)
-        fits = fits and self.points.shape == (len(self.points), len(self.parameters))
-        fits = fits and {self.last.shape, self.ended.shape} == {shape[:1]} and self.power.shape == (*shape[:1], 2)
-        return fits and bool((self.last > 0).all() and (self.scatter >= 0).all())
 
 
 _NONE = np.empty((0, 0))

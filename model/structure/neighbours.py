@@ -20,9 +20,7 @@ all but the unlikely ones, and :meth:`Neighbours.remark` names the run that deci
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Collection, Sequence
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +31,7 @@ from ranksight.core.records import dataclass
 from ranksight.core.units import some_of
 from ranksight.core.valuerules import infer
 from ranksight.model.fitting.fitted import Fitted
+from ranksight.model.plaindata import part_of
 from ranksight.model.quantity import EACH_END, TAIL
 from ranksight.model.structure.coefficients import Coefficients, weighted_quantile
 from ranksight.model.structure.gridlaw import CLOSE
@@ -67,6 +66,9 @@ class Neighbours(Structure):
     residual: Array  # (s, g): root mean square error of the law over ranks, relative to the mean; 0 where it is exact
     faces: Mask  # (s, g): whether the costs go with the faces of a block towards the neighbours
     parts: Array  # (m,): slabs for each unit of the parameters that a row of ranks may be all of; 0 where it is not
+    _sizes = (
+        "parameters:m grids:g kernels:s metrics:s over_ranks:s index:sgt>=0 weight:sg residual:sg faces:sg parts:m>=0"
+    )
 
     @property
     def grid(self) -> Cartesian:
@@ -86,12 +88,7 @@ class Neighbours(Structure):
 
     def without(self, keys: Collection[tuple[str, str]]) -> Neighbours:
         """The law of all other series."""
-        rows = np.array([key not in keys for key in self.keys])
-        if not rows.any():
-            return NO_NEIGHBOURS
-        names = [tuple(itertools.compress(each, rows)) for each in (self.kernels, self.metrics, self.over_ranks)]
-        arrays = {name: getattr(self, name)[rows] for name in ("index", "weight", "residual", "faces")}
-        return replace(self, kernels=names[0], metrics=names[1], over_ranks=names[2], **arrays)
+        return part_of(self, "s", [row for row, key in enumerate(self.keys) if key not in keys]) or NO_NEIGHBOURS
 
     @property
     def halos(self) -> dict[str, list[Halo]]:
@@ -298,16 +295,11 @@ class Neighbours(Structure):
         return f"{law} on a {self.grids[g].text}" + (f" ({several} grids fit)" if several > 1 else "")
 
     def _fits(self) -> bool:
-        shape = (len(self.kernels), len(self.grids))
         return (
-            min(shape) > 0
-            and len(self.metrics) == len(self.over_ranks) == len(self.kernels)
-            and self.index.shape == (*shape, TERMS)
-            and {self.weight.shape, self.residual.shape, self.faces.shape} == {shape}
-            and bool(((self.index >= 0) & (self.index < len(self.coefficients))).all())
+            self.index.size > 0
+            and self.index.shape[2] == TERMS
+            and bool((self.index < len(self.coefficients)).all())
             and bool((self.weight.sum(axis=1) > 0).all())
-            and self.parts.shape == (len(self.parameters),)
-            and bool((self.parts >= 0).all())
         )
 
 

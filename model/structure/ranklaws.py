@@ -71,6 +71,7 @@ class RankLaws(Structure):
     odds: tuple[tuple[float, ...], ...]  # of the sums of each series
     chance: Mask  # (s,): whether some sum may have met the counts by chance
     growing: Array  # (s,): ranks up to which each of them had more partners, where these may end; 0 where they do not
+    _sizes = "kernels:s metrics:s sums:s scatter:s odds:s chance:s growing:s>=0"
 
     def predict(self, points: Array) -> Forecast:
         """Forecast the s series at `points` (k, m); away from whole ranks above one, where no law is, status DOMAIN."""
@@ -179,9 +180,6 @@ class RankLaws(Structure):
             "ranks" in self.parameters
             and all(each and all(each) for each in self.sums)
             and all(name in RANK_TERMS and 0 <= index < len(self.coefficients) for name, index in every)
-            and len(self.kernels) == len(self.metrics) == len(self.sums) == len(self.scatter)
-            and self.chance.shape == self.growing.shape == (len(self.kernels),)
-            and bool((self.growing >= 0).all())
             and [len(each) for each in self.sums] == [len(each) for each in self.odds]
             and all(0 < odds < np.inf for each in self.odds for odds in each)
         )

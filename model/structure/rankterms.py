@@ -27,8 +27,7 @@ import numpy as np
 from ranksight.core.arrays import Array, Ints
 from ranksight.core.dims import dims_create
 from ranksight.model import priors
-from ranksight.model.structure.haloterms import HALO_TERMS
-from ranksight.model.structure.rankterm import Halo, RankTerm, Sides, doublings, steps
+from ranksight.model.structure.rankterm import HALO_TERMS, Halo, RankTerm, Sides, doublings, steps
 
 
 def coarsened(ranks: int) -> int:

@@ -47,6 +47,7 @@ class Unserved(Stored, Keyed):
     sources: tuple[str, ...]  # the metric of the same kernel whose loads may move there; empty where none was counted
     most: Array  # (u,): largest loads (or stores) of the kernel at any configuration; NaN where they were not counted
     memory: tuple[str, float] = ("", 0.0)  # the metric that gives the program's memory, and the largest measured
+    _sizes = "kernels:u metrics:u sources:u most:u"
 
     def opened(
         self,
@@ -94,8 +95,7 @@ class Unserved(Stored, Keyed):
         return replace(answer, lower=lower, upper=upper, status=status, reason=reason)
 
     def _fits(self) -> bool:
-        same = len(self.kernels) == len(self.metrics) == len(self.sources) == len(self.most)
-        return same and self.most.ndim == 1 and set(self.metrics) <= SERVED
+        return set(self.metrics) <= SERVED
 
 
 ALL_SERVED = Unserved((), (), (), np.empty(0))

@@ -15,7 +15,7 @@ from ranksight.core.errors import InputError
 from ranksight.model.energy import predicted
 from ranksight.model.energy.prices import Prices
 from ranksight.model.fitted_model import Model
-from ranksight.model.machine.machines import on
+from ranksight.model.machine.anchor import on
 from ranksight.model.uncertainty.forecast import NO_DATA
 from ranksight.reports.spending import choices, ties
 

@@ -17,8 +17,7 @@ from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE, Experiment, Run
 from ranksight.model.application.runs import Anchor, Runs
 from ranksight.model.fitted_model import Model
-from ranksight.model.machine.anchor import measured_there, with_runs
-from ranksight.model.machine.machines import on
+from ranksight.model.machine.anchor import measured_there, on, with_runs
 from ranksight.model.priors import UNDIVIDED
 from ranksight.model.series.computation import RUNNING
 from ranksight.model.series.reducing import series_from_experiment

@@ -14,7 +14,7 @@ from ranksight.cli.main import main
 from ranksight.comm.network import NetworkParameters
 from ranksight.core.experiment import WHOLE, Experiment, Run
 from ranksight.model.fitted_model import Model
-from ranksight.model.machine.machines import on
+from ranksight.model.machine.anchor import on
 from ranksight.model.machine.transfer import SIZES
 from ranksight.platforms import load
 from ranksight.platforms.assumptions import spread

@@ -16,8 +16,7 @@ from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE, Experiment, Run
 from ranksight.model.application.assumed import bandwidth
 from ranksight.model.fitted_model import Model
-from ranksight.model.machine.anchor import measured_there, with_runs
-from ranksight.model.machine.machines import on
+from ranksight.model.machine.anchor import measured_there, on, with_runs
 from ranksight.model.machine.mixed import check_one_machine, misnamed, runs_on
 from ranksight.platforms import Platform, load
 from ranksight.platforms.assumptions import spread

@@ -13,7 +13,7 @@ import ranksight as rs
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import Experiment, Run
 from ranksight.model.application.assumed import cycles_there
-from ranksight.model.machine.machines import on
+from ranksight.model.machine.anchor import on
 from ranksight.platforms import Clock, Platform, load
 from ranksight.platforms.assumptions import spread
 from ranksight.platforms.cores import Factor, instructions_per_cycle, issue_width

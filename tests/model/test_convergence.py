@@ -145,3 +145,17 @@ def test_what_nobody_counted_calls_of_is_as_open_as_the_turns():
     slope = abs(iterations.slopes[0, 1])
     assert opened.lower[0] == pytest.approx([100.0, 100 / 2**slope])
     assert opened.upper[0] == pytest.approx([100.0, 100 * 2**slope])
+
+
+def test_messages_in_all_but_one_iteration_go_by_them() -> None:
+    """Sums over pairs of ranks: every step of a tree in each second iteration but the first, as the ranks have steps."""
+    iterations = {16: 9.0, 24: 13.0, 32: 17.0, 40: 23.0, 48: 29.0}
+    points = np.array([(p, size) for p in (2, 4, 8) for size in iterations], dtype=float)
+    count = np.array([iterations[int(size)] for size in points[:, 1]])
+    values = np.stack([count, (count - 1) / 2 * np.log2(points[:, 0])])
+    series = Series(("ranks", "size"), points, values[:, :, None], ("dot", "tree"), ("messages",) * 2)
+    found = find_iterations(series, (), np.zeros(2))
+    assert found is not None
+    assert (found.keys, found.counted) == ((("tree", "messages"),), (("dot", "messages"),))
+    assert found.line == pytest.approx(np.array([[-0.5, 0.5]]))
+    assert found.per_call(series).values[0, :, 0] == pytest.approx(np.log2(points[:, 0]))

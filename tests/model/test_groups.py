@@ -13,7 +13,7 @@ from ranksight.model.fit import fit
 from ranksight.model.series.reducing import Series
 from ranksight.model.structure.ranklaws import fit_rank_laws
 from ranksight.model.structure.rankterms import GROUPS, RANK_TERMS, in_groups
-from ranksight.model.structure.structured import communicators, groups_of
+from ranksight.model.structure.traced import read_called
 
 COLUMNS = ["kernel", "rank", "operation", "comm_size", "size_class", "count", "bytes", "seconds", "peers"]
 
@@ -41,7 +41,7 @@ def hierarchy(folder: Path, group: int) -> Experiment:
 @pytest.mark.parametrize("group", [2, 4])
 def test_leaders_of_groups(tmp_path: Path, group: int) -> None:
     made = hierarchy(tmp_path, group)
-    groups = groups_of(communicators(made))
+    groups = read_called(made).groups
     assert groups["between"] == groups["between: Allreduce"] == groups["tree"] == groups["within"] == group
     assert "all" not in groups
     sent = fit(made).equation.communication

@@ -16,11 +16,11 @@ from ranksight.core.errors import InputError
 from ranksight.core.experiment import Experiment, Run
 from ranksight.model.fitting.fit_series import fit_series
 from ranksight.model.series.reducing import Series
-from ranksight.model.structure.along import explained, sides_along
 from ranksight.model.structure.called import Called
 from ranksight.model.structure.functions import Functions
 from ranksight.model.structure.local_blocks import NO_BLOCKS, Blocks, find_blocks
 from ranksight.model.structure.ranklaws import fit_rank_laws
+from ranksight.model.structure.traced import explained, sides_along
 
 KEY = ("halo: Sendrecv", "bytes_sent")
 RUNS = list(itertools.product((1, 2, 4, 8), (12, 16, 24)))

@@ -14,7 +14,7 @@ from ranksight.core.metrics import LEVELS
 from ranksight.core.run import Run
 from ranksight.model.fit import fit
 from ranksight.model.fitted_model import Model
-from ranksight.model.machine.machines import on
+from ranksight.model.machine.anchor import on
 from ranksight.model.structure.locality import NO_LOCALITY, Locality
 from ranksight.model.uncertainty.forecast import Forecast
 

@@ -10,8 +10,10 @@ import pytest
 
 from ranksight.analysis.diagnosis.ceilings import Ceilings
 from ranksight.analysis.diagnosis.counted import Counted
+from ranksight.core.arrays import Array
 from ranksight.core.errors import InputError
-from ranksight.model.plaindata import from_gaps, reading, rounded, with_gaps
+from ranksight.core.records import dataclass
+from ranksight.model.plaindata import Some, from_gaps, reading, rounded, with_gaps
 from ranksight.model.uncertainty.departure import Departure
 from ranksight.platforms import load
 
@@ -50,3 +52,24 @@ def test_an_error_within_an_entry_is_reported_as_it_is() -> None:
         {"a": 1}["b"]
     with pytest.raises(InputError, match="^inner"), reading("'outer'"):
         raise InputError("inner")
+
+
+@dataclass(frozen=True)
+class Ends(Some):
+    names: tuple[str, ...]
+    values: Array
+    ends: Array
+    most: float
+
+    _sizes = "names:s values:sn>=0 ends:s2! most:>0"
+
+
+def test_sizes_that_a_class_states_are_those_of_what_is_read() -> None:
+    sound = {"names": ["a"], "values": [[0.0, 3.0, 1.0]], "ends": [[-1.0, 2.0]], "most": 1.0}
+    assert Ends.from_dict(sound)
+    assert not Ends((), np.zeros((0, 3)), np.zeros((0, 2)), 1.0)
+    wrong: list[dict[str, Any]] = [{"names": ["a", "b"]}, {"values": [1.0]}, {"values": [[-1.0]]}, {"values": [[None]]}]
+    wrong += [{"ends": [[1.0, 2.0, 3.0]]}, {"ends": [[None, 2.0]]}, {"most": 0.0}]
+    for each in wrong:
+        with pytest.raises(InputError, match="does not fit"):
+            Ends.from_dict(sound | each)

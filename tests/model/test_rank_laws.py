@@ -20,7 +20,7 @@ from ranksight.model.series.reducing import Series
 from ranksight.model.structure.called import Called
 from ranksight.model.structure.ranklaws import NO_RANK_LAWS, RankLaws, fit_rank_laws
 from ranksight.model.structure.rankterms import RANK_TERMS, term_values
-from ranksight.model.structure.structured import lines_of
+from ranksight.model.structure.traced import lines_of
 
 
 def tree(p: int) -> int:

@@ -13,8 +13,8 @@ from ranksight import fit
 from ranksight.core.experiment import WHOLE, Experiment, Run
 from ranksight.model.application.balance import fit_balance
 from ranksight.model.resource.blocking import UNSEEN, fit_resources, shrinkage
+from ranksight.model.resource.counters import Sampled, settle, with_unsampled
 from ranksight.model.resource.equation import LEVELS, Machine
-from ranksight.model.resource.sampled_times import Sampled, settle, with_unsampled
 from ranksight.model.series.reducing import Series, series_from_experiment
 from ranksight.model.series.sampling import means_of_samples
 from ranksight.model.stages import learning

@@ -19,7 +19,6 @@ from ranksight.model.structure.functions import Functions
 from ranksight.model.structure.met import find_missed
 from ranksight.model.structure.ranklaws import fit_rank_laws
 from ranksight.model.structure.slabs import NO_SLABS, find_slabs
-from ranksight.model.structure.structured import drawn_partners
 from ranksight.model.uncertainty.forecast import Forecast
 
 POINTS = np.array(list(itertools.product((2.0, 4.0, 8.0), (16.0, 24.0, 32.0))))
@@ -126,11 +125,6 @@ def test_what_goes_around_a_ring_to_all_is_met_though_there_are_two_neighbours()
     given = series(halo=(2 * (ranks - 1), 16 * size * (ranks - 1)))
     law = fit_rank_laws(given, set(given.keys), None, Called(ranks=8, partners={"halo": 1.75}, rules=RING))
     assert law.predict(np.array([[64.0, 32.0]])).value[:, 0] == pytest.approx([2 * 63, 16 * 32 * 63])
-
-
-def test_drawn_partners_are_those_to_whom_all_send_as_much() -> None:
-    same = {("ring", "messages"), ("ring", "bytes_sent"), ("matrix", "messages")}
-    assert drawn_partners({"ring", "matrix"}, same) == {"ring"}
 
 
 def test_what_drawn_partners_get_stays_and_lawless_counts_go_on() -> None:

@@ -19,7 +19,7 @@ from ranksight.model.fit import STAGES, Records
 from ranksight.model.stages.measuring import Statement
 
 MODEL = Path(model.__file__).resolve().parent
-PASSED = 84
+PASSED = 67
 """Files with a function that runs; 45 are wanted, and more must not be."""
 
 

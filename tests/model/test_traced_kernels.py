@@ -13,7 +13,7 @@ from ranksight.core.errors import InputError
 from ranksight.core.experiment import Experiment, Run
 from ranksight.model.fit import fit
 from ranksight.model.structure.functions import Functions
-from ranksight.model.structure.structured import collective, even, partners
+from ranksight.model.structure.traced import read_called
 
 GRID = Cartesian(3, (False, False, False))
 COLUMNS = ["kernel", "rank", "operation", "comm_size", "size_class", "count", "bytes", "seconds", "peers"]
@@ -45,8 +45,9 @@ def traced(tmp_path_factory: pytest.TempPathFactory) -> Experiment:
 
 
 def test_kernels_of_collective_operations(traced: Experiment) -> None:
-    names = dict.fromkeys(("tally", "tally: Allreduce"), True) | dict.fromkeys(("lines", "lines: Allreduce"), False)
-    assert collective(traced) == names
+    called = read_called(traced)
+    assert called.together == {"tally", "tally: Allreduce"}
+    assert called.collective == called.together | {"lines", "lines: Allreduce"}
 
 
 def test_a_sum_for_each_rank_is_met_exactly_next_to_a_halo(traced: Experiment) -> None:
@@ -73,10 +74,10 @@ def test_partners_that_data_decide_are_never_sure(tmp_path: Path) -> None:
         sent = peers.groupby("rank").agg(messages=("count", "sum"), bytes_sent=("bytes", "sum"))
         counted = sent.reindex(range(p), fill_value=0.0).astype(float).reset_index().assign(kernel="spmv")
         made.add(Run({"ranks": p}, 0, "pmpi"), counted, tables={"peers": peers} if len(peers) else {})
-    ranks, number, unlike, uneven = partners(made)
-    assert not uneven
-    assert (ranks, unlike) == (8, {"spmv", "spmv: Isend"})
-    assert number["spmv"] == pytest.approx(14 / 8)
+    called = read_called(made)
+    assert not called.uneven
+    assert (called.ranks, called.irregular) == (8, {"spmv", "spmv: Isend"})
+    assert called.partners["spmv"] == pytest.approx(14 / 8)
     model = fit(made)
     for answer in model.predict(ranks=[8, 16, 64], metrics=["messages", "bytes_sent"]).answers:
         more = answer.configuration["ranks"] / 8
@@ -87,6 +88,22 @@ def test_partners_that_data_decide_are_never_sure(tmp_path: Path) -> None:
     assert again.irregular == model.functions.irregular
     with pytest.raises(InputError, match="irregular"):
         Functions.with_structures(model.fitted, {**model.functions.structures(), "irregular": [["none", "messages"]]})
+
+
+def test_drawn_partners_are_those_to_whom_all_send_as_much(tmp_path: Path) -> None:
+    made = Experiment.create(tmp_path / "exp", "app", ["ranks"])
+    pairs = [(r, (r + step) % 8, 100.0 + 7 * r if step == 1 else 300.0 - 7 * r) for r in range(8) for step in (1, 3)]
+    peers = pd.DataFrame(pairs, columns=["rank", "peer", "bytes"]).assign(operation="Isend", count=1)
+    rows = [
+        (kernel, r, "Isend", 8, 64, 2.0, 400.0 + (kernel == "matrix") * r, 1e-6, 2)
+        for kernel in ("ring", "matrix")
+        for r in range(8)
+    ]
+    tables = {"peers": pd.concat([peers.assign(kernel=kernel) for kernel in ("ring", "matrix")])}
+    made.add(Run({"ranks": 8}, 0, "pmpi"), tables={"messages": pd.DataFrame(rows, columns=COLUMNS), **tables})
+    called = read_called(made)
+    assert called.drawn == {"ring", "ring: Isend"}
+    assert called.irregular == {"matrix", "matrix: Isend"}
 
 
 def test_partners_on_a_grid_of_several_sides_are_within_reach_along_each(tmp_path: Path) -> None:
@@ -155,11 +172,11 @@ def test_ranks_that_a_law_leaves_out_open_it_no_further(tmp_path: Path) -> None:
 
 
 def test_what_all_ranks_have_the_same_of(tmp_path: Path, traced: Experiment) -> None:
-    equal = even(traced)
+    equal = read_called(traced).even
     assert {("tally", "messages"), ("tally: Allreduce", "bytes_sent"), ("halo: Isend", "messages")} <= equal
     made = Experiment.create(tmp_path / "exp", "app", ["ranks"])
     for p in (1, 2, 4):
         rows = [("tree", r, "Send", p, 8, bin(r).count("1"), 8.0 * bin(r).count("1"), 1e-6, 1) for r in range(1, p)]
         rows += [("first", 0, "Allreduce", 1, 8, 3, 24.0, 1e-6, 0)]
         made.add(Run({"ranks": p}, 0, "pmpi"), messages=pd.DataFrame(rows, columns=COLUMNS))
-    assert even(made) == frozenset()
+    assert read_called(made).even == frozenset()

@@ -9,7 +9,7 @@ import pytest
 
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.fitting.varied import fit_varied
-from ranksight.model.kernel_time.work_per_rank import work_per_rank
+from ranksight.model.kernel_time.where import work_per_rank
 from ranksight.model.series.reducing import Series
 from ranksight.model.uncertainty import forecast
 

@@ -23,8 +23,7 @@ from ranksight.model.fit import assemble
 from ranksight.model.fitted_model import Model
 from ranksight.model.messages.fit_messages import fit_messages
 from ranksight.model.messages.message_model import Messages
-from ranksight.model.messages.volume_laws import LAWS, find_law, weight
-from ranksight.model.messages.volumes import Volumes, fit_volumes
+from ranksight.model.messages.volumes import LAWS, Volumes, find_law, fit_volumes, weight
 from ranksight.model.uncertainty import forecast
 
 from .conftest import message_tables

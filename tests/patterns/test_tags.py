@@ -17,7 +17,7 @@ from ranksight.comm.patterns.steps import Step
 from ranksight.core.experiment import Experiment, Run
 from ranksight.model.messages.fit_messages import fit_messages
 from ranksight.model.messages.message_model import Messages
-from ranksight.model.messages.tags import MOST_CLASSES, tag_classes
+from ranksight.model.messages.observations import MOST_CLASSES, tag_classes
 
 HALO = tuple(Step(v, False, False, True) for v in ((-1, 0), (1, 0), (0, -1), (0, 1)))
 Tagged = Mapping[int, Sequence[Rule]]

@@ -18,8 +18,7 @@ from ranksight.core.experiment import read as read_experiment
 from ranksight.model.application.agreement import message_series
 from ranksight.model.fit import fit
 from ranksight.model.messages.fit_messages import fit_messages
-from ranksight.model.messages.observations import OUTSIDE
-from ranksight.model.messages.tags import TAGGED, with_tags
+from ranksight.model.messages.observations import OUTSIDE, TAGGED, with_tags
 
 PROGRAMS = Path(__file__).parent / "programs"
 KEYS = ["kernel", "rank", "operation", "comm_size", "size_class"]

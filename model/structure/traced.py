@@ -1,4 +1,4 @@
-"""Sides of the process grid along which the messages of a kernel go.
+"""What traces show of the messages of kernels: partners, operations, communicators, and sides of the process grid.
 
 Programs that exchange halos side by side have a kernel for each: left and right, bottom and top. The ranks that all of
 them send to make the grid, and those of one kernel lie along some of its sides alone. What it sends goes by these:
@@ -8,21 +8,152 @@ constant for that. Partners that no rule of the ranks explains are decided by da
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ranksight.comm.costs.collective import operation_name
+from ranksight.comm.costs.collective import OPERATIONS, operation_name
 from ranksight.comm.costs.pointtopoint import SENDS
 from ranksight.comm.patterns.grid import Cartesian, pairs_along
 from ranksight.comm.patterns.recognition import Explanation, explain
 from ranksight.comm.patterns.rule import EdgeSet
+from ranksight.core.dims import dims_create
 from ranksight.core.experiment import Experiment, Run
+from ranksight.model.structure.called import Called
+from ranksight.model.structure.gridlaw import EXACT, SENT
+from ranksight.model.structure.improving import Key
+from ranksight.model.structure.local_blocks import DIMENSIONS
+from ranksight.model.structure.neighbourfit import grids_of
 from ranksight.model.structure.rankterm import side_name
-from ranksight.model.structure.rankterms import turned_sides
+from ranksight.model.structure.rankterms import GROUPS, turned_sides
 from ranksight.model.structure.stated import BETWEEN
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 Pairs = frozenset[tuple[int, int]]
+TRANSPOSES = frozenset({"alltoall", "alltoallv", "alltoallw"})
+"""Operations that cut slabs of a domain along another side."""
+MANY_RUNS = 2
+"""Numbers of ranks above which communicators show the side of a grid that they lie along."""
+MANY = 6
+"""Pairs of ranks that show whether their messages have few lengths."""
+UNLIKE = 0.75
+"""Share of pairs with a length of message of their own from which on data decide them: faces, edges and corners of
+blocks have few lengths, also where sides do not divide evenly."""
+
+
+def read_called(experiment: Experiment) -> Called:
+    """What the traces of an experiment show; nothing where ranks are no parameter."""
+    if "ranks" not in experiment.parameters:
+        return Called()
+    whole, varied, sizes = dict[str, bool](), dict[Key, bool](), dict[str, dict[int, set[int]]]()
+    sending, transposing = set[str](), set[str]()
+    for ranks, key, part in _messages(experiment):
+        sizes.setdefault(key, {}).setdefault(ranks, set()).update(part["comm_size"].astype(int))
+        collective, sends = (part["name"].isin(names) for names in (OPERATIONS, SENDS))
+        sending |= {key} if sends.any() else set()
+        transposing |= {key} if part["name"].isin(TRANSPOSES).any() else set()
+        if collective.any():
+            whole[key] = whole.get(key, True) and bool(part["comm_size"][collective].min() == ranks)
+        of_ranks = part[collective | sends].groupby("rank")[["count", "bytes"]].sum()
+        for column, name in (("count", "messages"), ("bytes", "bytes_sent")) if ranks > 1 and len(of_ranks) else ():
+            least, most = of_ranks[column].min(), of_ranks[column].max()
+            differs = len(of_ranks) < ranks or bool(most > (1 + EXACT) * least)
+            varied[key, name] = varied.get((key, name), False) or differs
+    sizes = {key: of_runs for key, of_runs in sizes.items() if any(max(each) < p for p, each in of_runs.items())}
+    even = frozenset(key for key, yes in varied.items() if not yes)
+    ranks, partners, irregular, uneven = _partners(experiment)
+    drawn = frozenset(kernel for kernel in irregular if all((kernel, name) in even for name in SENT))
+    collectives = frozenset(whole) - sending
+    together = frozenset(key for key in collectives if whole[key])
+    return Called(
+        together,
+        ranks,
+        partners,
+        sides_along(experiment, grids_of(experiment)[0]),
+        groups_of(sizes),
+        lines_of(sizes),
+        even,
+        explained(experiment),
+        collectives,
+        together & transposing,
+        irregular - drawn,
+        uneven - drawn,
+        drawn,
+    )
+
+
+def _messages(experiment: Experiment) -> Iterator[tuple[int, str, pd.DataFrame]]:
+    """Ranks and messages, with the plain ``name`` of the operation, of each run and kernel, and of each run, kernel and
+    operation (``kernel: operation``)."""
+    for run, table in experiment.tables("messages", runs=_with_ranks(experiment)):
+        kernels, operations = table["kernel"].astype(str), table["operation"].astype(str)
+        named = table.assign(name=operations.map({each: operation_name(each) for each in operations.unique()}))
+        for keys in (kernels, kernels + BETWEEN + operations):
+            for key, part in named.groupby(keys.rename("key")):
+                yield int(run.configuration["ranks"]), str(key), part
+
+
+def _with_ranks(experiment: Experiment) -> list[Run]:
+    """The runs of an experiment whose ranks are known."""
+    return [run for run in experiment.runs if "ranks" in run.configuration]
+
+
+def groups_of(sizes: Mapping[str, Mapping[int, set[int]]]) -> dict[str, int]:
+    """Ranks of the groups in which, or between the first of which, kernels and operations of kernels communicate: their
+    communicators had min(ranks, group) or ceil(ranks / group) ranks in all runs."""
+    groups: dict[str, int] = {}
+    for key, of_runs in sizes.items():
+        for group in GROUPS:
+            within = all(each <= {min(p, group), p % group or group} for p, each in of_runs.items())
+            between = all(each == {-(-p // group)} for p, each in of_runs.items())
+            if within or between:
+                groups[key] = group
+    return groups
+
+
+def lines_of(sizes: Mapping[str, Mapping[int, set[int]]]) -> dict[str, frozenset[str]]:
+    """Sides of a process grid that the communicators of kernels and operations of kernels have
+    as many ranks as, in all runs: those of rows, or of columns."""
+    lines: dict[str, frozenset[str]] = {}
+    for key, of_runs in sizes.items():
+        sides = [
+            side_name("xyz"[at], d, False)
+            for d in DIMENSIONS
+            for at in range(d)
+            if all(each == {dims_create(p, d)[at]} for p, each in of_runs.items())
+        ]
+        if sides and len(of_runs) > MANY_RUNS:
+            lines[key] = frozenset(sides)
+    return lines
+
+
+def _partners(experiment: Experiment) -> tuple[int, dict[str, float], frozenset[str], frozenset[str]]:
+    """The most ranks of a run whose partners are known, how many a rank sends to there on average, by kernels and their
+    operations, which of these have partners that data decide, and which of those also how often to send to each."""
+    most, partner_counts, irregular, uneven = 1, dict[str, float](), set[str](), set[str]()
+    runs = sorted(_with_ranks(experiment), key=lambda run: -run.configuration["ranks"])
+    for run, table in experiment.tables("peers", runs=(run for run in runs if run.configuration["ranks"] >= most)):
+        ranks = int(run.configuration["ranks"])
+        if not {"kernel", "bytes"} <= set(table.columns):
+            continue
+        most = ranks
+        names, kernels = table["operation"].astype(str), table["kernel"].astype(str)
+        sends = np.array([operation_name(name) in SENDS for name in names], dtype=bool)
+        sends &= (table["rank"] != table["peer"]).to_numpy()
+        for keys in (kernels, kernels + BETWEEN + names):
+            counted = table if "count" in table else table.assign(count=1)
+            links = counted.assign(key=keys)[sends].groupby(["key", "rank", "peer"])[["bytes", "count"]].sum()
+            links = links.reset_index()
+            for key, pairs in links.groupby("key"):
+                partner_counts[str(key)] = len(pairs) / ranks
+                lengths = pairs.loc[pairs["rank"] < pairs["peer"], "bytes"]
+                if len(lengths) >= MANY and lengths.nunique() > UNLIKE * len(lengths):
+                    irregular.add(str(key))
+                    uneven |= {str(key)} if pairs["count"].nunique() > 1 else set()
+    return most, partner_counts, frozenset(irregular), frozenset(uneven)
 
 
 def pairs_of(experiment: Experiment) -> dict[str, dict[int, Pairs]]:
