@@ -91,10 +91,12 @@ class Levels(Structure):
         outgrown = f"the working set may outgrow a cache beyond {self.parameter} {self.levels[1]:g}"
         form = f"{self.parameter} took two values only; measure a third to know its form"
         more = " and ".join(f"{self.levels[1] * factor:g}" for factor in (2, 4))
-        few = f"{self.parameter} took two values, which show no growth law of a time; measure {self.parameter} {more}"
+        few = f"{self.parameter} took two values, which show no growth law here; measure {self.parameter} {more}"
         outside = (at < self.levels[0]) | (at > self.levels[1])
-        # Times along what divides work and adds neighbours turn either way beyond two values; counts follow loops.
-        alone = (not self.fitted) & (self.parameter in DIVIDING) & outside[None, :] & ~counted[:, None]
+        # Times along what divides work and adds neighbours turn either way beyond two values. Counts follow loops, but
+        # what a rank does more of than there are ranks more begins between the two.
+        begins = self.steepest > 1 if self.fitted else ~counted | (self.steepest > 1)
+        alone = (self.parameter in DIVIDING) & outside[None, :] & begins[:, None]
         nowhere, missing = np.broadcast_to(asked <= 0, value.shape), ~np.isfinite(value)
         low, high = np.where(beyond, np.minimum(low, value), low), np.where(beyond, np.maximum(high, value), high)
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
@@ -114,7 +116,7 @@ class Levels(Structure):
         """Beyond its two values the search has chosen among hypotheses that it could not distinguish."""
         by_levels = self.predict(points)
         at = points[:, self.parameters.index(self.parameter)]
-        beyond = ((at < self.levels[0]) | (at > self.levels[1]))[None, :] & (by_levels.status != forecast.NO_DATA)
+        beyond = ((at <= self.levels[0]) | (at >= self.levels[1]))[None, :] & (by_levels.status != forecast.NO_DATA)
         better = beyond | ((answer.status != forecast.OK) & (by_levels.status == forecast.OK))
         # Two levels say nothing of a parameter that took one value.
         ends = fitted.trained[:, None, :, :]

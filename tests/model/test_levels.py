@@ -7,9 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ranksight.model.fitting.fit_series import fit_series
 from ranksight.model.series.reducing import Series
 from ranksight.model.structure.bridge import bridge
+from ranksight.model.structure.functions import Functions
 from ranksight.model.structure.levels import NO_LEVELS, fit_levels, two_valued
+from ranksight.model.uncertainty.forecast import FEW_POINTS, OK
 
 
 def one(values: tuple[float, float], at: list[float], counted: bool = True) -> tuple[np.ndarray, ...]:
@@ -160,3 +163,24 @@ def test_traffic_that_was_nothing_at_one_level_has_no_bound_beyond() -> None:
     assert said.value[0, 0] > 0
     assert said.lower[0, 0] == 0
     assert said.upper[0, 0] == np.inf
+
+
+def counted(values: dict[tuple[float, ...], float], names: tuple[str, ...]) -> Series:
+    points = np.array(list(values), dtype=float)
+    return Series(names, points, np.array(list(values.values()))[None, :, None], ("k",), ("instructions",))
+
+
+def test_what_begins_on_the_second_rank_shows_no_growth() -> None:
+    levels = fit_levels(counted({(1,): 1800.0, (2,): 151560.0}, ("ranks",)))
+    said = levels.predict(np.array([[2.0], [12.0]]))
+    assert said.status[0].tolist() == [OK, FEW_POINTS]
+    assert said.reason[0, 1] == "ranks took two values, which show no growth law here; measure ranks 4 and 8"
+
+
+def test_functions_at_two_sizes_answer_at_these() -> None:
+    """What is printed is predicted: ten values of two sizes do not show a law of both parameters."""
+    of_ranks = {1: 0.0, 2: 1.0, 4: 0.526, 6: 0.701, 8: 0.788}
+    series = counted({(p, n): 157 * n * n * c for p, c in of_ranks.items() for n in (36, 50)}, ("ranks", "size"))
+    asked = np.array([[p, 50.0] for p in (12, 64)])
+    functions = Functions(fit_series(series), fit_levels(series))
+    np.testing.assert_array_equal(functions.predict(asked).value, functions.levels.predict(asked).value)
