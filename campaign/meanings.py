@@ -284,7 +284,8 @@ class Meanings:
                 )
             if work.exponent >= FULL and rate is None:
                 what = _from_to(work, name, work.ends())
-                if by_user:
+                # Next to a size that varies by itself the problem grows by the ranks.
+                if by_user and len(np.unique(work.problem)) == 1:
                     raise InputError(
                         f"sums over ranks are stated, and they grow with the ranks: {what}",
                         "name the parameter by which the problem grows with --parameter, or state --values mean",

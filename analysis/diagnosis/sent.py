@@ -1,8 +1,8 @@
 """The diagnosis of a model of messages alone: which operations send most at a configuration, and which grow.
 
 Traces without times show no bound, yet what a rank sends limits scaling as what it computes does. Messages and bytes of
-a rank that grow at most like a tree's steps, 1 + log2(ranks), from the most ranks measured on, scale; those that grow
-faster are named.
+a rank that grow at most like a tree's steps, whole ones or 1 + log2(ranks), from the most ranks measured on, scale;
+those that grow faster are named.
 """
 
 from __future__ import annotations
@@ -51,6 +51,16 @@ def sent_only(model: Model) -> bool:
     return counted or bool(model.equation.communication)
 
 
+def _tree(ranks: Array, before: Array) -> Array:
+    """Growth (k,) of what goes by the steps of a tree from `before` to `ranks` (k,), whole ones or one more than the
+    logarithm: a tree of all ranks has none on one rank, and other messages there are."""
+    whole, smooth = (
+        tuple(of(np.maximum(each, 1.0)) for each in (ranks, before))
+        for of in (lambda x: np.ceil(np.log2(x)), lambda x: 1 + np.log2(x))
+    )
+    return np.fmax(ratio(*whole, 1.0), ratio(*smooth, 1.0))
+
+
 def sent_table(model: Model, points: Array, level: float = 0.9) -> pd.DataFrame:
     """Messages and bytes of every operation at `points` (k, m), the largest share first: the parameters and
     :data:`COLUMNS`. Of counts of kernels, whose operations are not known, those are empty.
@@ -68,8 +78,7 @@ def sent_table(model: Model, points: Array, level: float = 0.9) -> pd.DataFrame:
     base = points.copy()
     base[:, at] = np.minimum(base[:, at], most)
     asked, before = functions.predict(points).at(level), functions.predict(base).at(level)
-    with np.errstate(divide="ignore"):
-        steps = (1 + np.log2(points[:, at])) / (1 + np.log2(base[:, at]))
+    steps = _tree(points[:, at], base[:, at])
     growth, least, largest = (
         ratio(end, start, 1.0)
         for end, start in ((asked.value, before.value), (asked.lower, before.upper), (asked.upper, before.lower))

@@ -78,3 +78,12 @@ def test_counts_of_kernels_are_shown_as_those_of_operations(tmp_path: Path, caps
     program, *words = shlex.split(" ".join(capsys.readouterr().out.split()).rsplit("next: ", 1)[1])
     assert (program, words[0]) == ("ranksight", "diagnose")
     assert main(words) in (0, 4)
+
+
+def test_whole_steps_of_a_tree_scale(tmp_path: Path) -> None:
+    rows = [f"{ranks},barrier,{10 * (ranks - 1).bit_length()}" for ranks in (1, 2, 3, 4, 6, 8)]
+    (tmp_path / "sent.csv").write_text("\n".join(["ranks,kernel,messages", *rows]) + "\n")
+    source = ["--parameter", "ranks", "--kernel", "kernel", "--metric", "messages", "--values", "mean"]
+    assert main(["import", "csv", str(tmp_path / "sent.csv"), *source, "-o", str(tmp_path / "exp")]) == 0
+    table = sent_table(fit(Experiment.read(tmp_path / "exp")), np.array([[12.0], [64.0]]))
+    assert table["verdict"].tolist() == ["scales", "scales"]

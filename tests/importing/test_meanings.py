@@ -271,6 +271,18 @@ def test_sums_of_a_steady_rate_may_grow(tmp_path: Path) -> None:
     assert values(tmp_path, "instructions") == [WORK] * 4
 
 
+def test_sums_of_blocks_of_a_size_may_grow(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Weak scaling: the parameter by which the problem grows is that of a rank's block."""
+    rows = [f"{p},{n},sweep,{50 * n * n * p}" for p in (1, 2, 4, 8) for n in (30, 40, 60)]
+    (tmp_path / "sums.csv").write_text("\n".join(["ranks,size,kernel,instructions", *rows]) + "\n")
+    line = ["import", "csv", str(tmp_path / "sums.csv"), "--parameter", "ranks", "--parameter", "size"]
+    line += ["--kernel", "kernel", "--metric", "instructions", "--values", "sum", "-o", str(tmp_path / "made")]
+    assert main(line) == 0
+    assert "the work grows with the ranks (weak scaling)" in capsys.readouterr().err
+    of_ranks = Experiment.read(tmp_path / "made").counters().groupby("run", observed=True)["instructions"].sum()
+    assert sorted(set(of_ranks)) == [50 * n * n for n in (30, 40, 60)]
+
+
 def test_sums_of_one_node_are_of_its_ranks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Nodes of four ranks: the processors of one were busy."""
     files = []
