@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.core.arrays import Array, Index, Mask, ratio
+from ranksight.core.arrays import Array, Index, Mask, log_ratio, ratio
 from ranksight.core.records import dataclass
 from ranksight.model.fitting.fit_series import fit_series
 from ranksight.model.fitting.fitted import Fitted, between_jobs
@@ -116,7 +116,11 @@ class Levels(Structure):
         """Beyond its two values the search has chosen among hypotheses that it could not distinguish."""
         by_levels = self.predict(points)
         at = points[:, self.parameters.index(self.parameter)]
-        beyond = ((at <= self.levels[0]) | (at >= self.levels[1]))[None, :] & (by_levels.status != forecast.NO_DATA)
+        beyond = ((at < self.levels[0]) | (at > self.levels[1]))[None, :] & (by_levels.status != forecast.NO_DATA)
+        # At them it is one of these where it is farther from the function at that value alone, which is what is printed,
+        # than an answer's interval may reach.
+        far = np.abs(log_ratio(answer.value, by_levels.value)) > np.log(forecast.WIDEST) / 2
+        beyond |= far & np.isin(at, self.levels) & (by_levels.status != forecast.NO_DATA)
         better = beyond | ((answer.status != forecast.OK) & (by_levels.status == forecast.OK))
         # Two levels say nothing of a parameter that took one value.
         ends = fitted.trained[:, None, :, :]

@@ -178,9 +178,10 @@ def test_what_begins_on_the_second_rank_shows_no_growth() -> None:
 
 
 def test_functions_at_two_sizes_answer_at_these() -> None:
-    """What is printed is predicted: ten values of two sizes do not show a law of both parameters."""
-    of_ranks = {1: 0.0, 2: 1.0, 4: 0.526, 6: 0.701, 8: 0.788}
-    series = counted({(p, n): 157 * n * n * c for p, c in of_ranks.items() for n in (36, 50)}, ("ranks", "size"))
-    asked = np.array([[p, 50.0] for p in (12, 64)])
+    """What is printed is predicted where a law of both parameters, of ten values, is far from it."""
+    of_ranks = {1: 0.0, 2: 1.0, 4: 1 / 2, 6: 2 / 3, 8: 3 / 4}
+    values = {(p, n): 160 * n * n * c + 20 * n * (p == 2) for p, c in of_ranks.items() for n in (36, 50)}
+    series, asked = counted(values, ("ranks", "size")), np.array([[12.0, 50.0], [256.0, 50.0]])
     functions = Functions(fit_series(series), fit_levels(series))
-    np.testing.assert_array_equal(functions.predict(asked).value, functions.levels.predict(asked).value)
+    of_all, printed = functions.fitted.predict(asked).value, functions.levels.predict(asked).value
+    np.testing.assert_array_equal(functions.predict(asked).value, [[of_all[0, 0], printed[0, 1]]])
