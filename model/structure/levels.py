@@ -117,8 +117,8 @@ class Levels(Structure):
         by_levels = self.predict(points)
         at = points[:, self.parameters.index(self.parameter)]
         beyond = ((at < self.levels[0]) | (at > self.levels[1]))[None, :] & (by_levels.status != forecast.NO_DATA)
-        # At them it is one of these where it is farther from the function at that value alone, which is what is printed,
-        # than an answer's interval may reach.
+        # At them it has where it is farther from the function at that value alone, which is what is printed, than an
+        # answer's interval may reach.
         far = np.abs(log_ratio(answer.value, by_levels.value)) > np.log(forecast.WIDEST) / 2
         beyond |= far & np.isin(at, self.levels) & (by_levels.status != forecast.NO_DATA)
         better = beyond | ((answer.status != forecast.OK) & (by_levels.status == forecast.OK))
