@@ -195,7 +195,7 @@ class _Table:
         self.kept &= some
         if columns.rank is not None:
             ranks = self._numbers(columns.rank, "rank")
-            bad = self.kept & ~((ranks >= 0) & (ranks < 2**31) & (ranks == np.floor(ranks)))
+            bad = self.kept & ~_are_ranks(ranks)
             if bad.any():
                 raise InputError(f"{self.path}: no rank number in column {columns.rank!r} ({self._named(bad)})")
             data["rank"] = ranks
@@ -205,20 +205,25 @@ class _Table:
             raise InputError(f"{self.path}: no row is left to import", "; ".join(self.notes))
         data["kernel"] = self._kernels()
         data["label"] = _categories(self.text.columns[columns.repetition]) if columns.repetition else ""
-        frame = pd.DataFrame(data)
-        return frame[self.kept | self._unmeasured(frame, empty)]
+        return self._with_unmeasured(pd.DataFrame(data), empty)
 
-    def _unmeasured(self, frame: pd.DataFrame, empty: Mask) -> Mask:
-        """Those of the `empty` rows that name a kernel which has no value in a run that has others: it ran there, and
-        is no kernel without a row (:mod:`ranksight.model.series.absences`)."""
-        shape = self.columns.shape
-        if self.columns.kernel is None or shape.melt or shape.pivot or not empty.any():
-            return np.zeros(len(empty), dtype=bool)
-        run = [name for name in frame if str(name).startswith("p") or name == "label"]
+    def _with_unmeasured(self, frame: pd.DataFrame, empty: Mask) -> pd.DataFrame:
+        """The rows that are still in, and those of the `empty` ones that name a kernel which has no value in a run that
+        has others: it ran there, and is no kernel without a row (:mod:`ranksight.model.series.absences`)."""
+        columns = self.columns
+        if columns.kernel is None or columns.shape.melt or columns.shape.pivot or not empty.any():
+            return frame[self.kept]
+        run = [*(f"p{at}" for at in range(len(columns.parameters))), "label"]
         of_run, of_kernel = (frame.groupby(k, sort=False, observed=True).ngroup() for k in (run, [*run, "kernel"]))
-        others = np.isin(of_run, of_run[self.kept]) & ~np.isin(of_kernel, of_kernel[self.kept])
-        one_each = ~of_kernel.where(empty).duplicated()
-        return np.asarray(empty & others & one_each & np.isin(frame["kernel"], frame["kernel"][self.kept]))
+        listed = empty & np.isin(of_run, of_run[self.kept]) & ~np.isin(of_kernel, of_kernel[self.kept])
+        listed &= np.isin(frame["kernel"], frame["kernel"][self.kept])
+        if columns.rank is not None:
+            ranks = pd.to_numeric(pd.Series(list(self.text.columns[columns.rank])), errors="coerce").to_numpy(
+                np.float64
+            )
+            frame["rank"] = np.where(listed, ranks, frame["rank"])
+            listed &= _are_ranks(ranks)
+        return frame[self.kept | (listed & ~of_kernel.where(listed).duplicated())]
 
     def _scale(self, name: str, source: str) -> float:
         """What makes a column's values those of the metric's unit, where the column's name states another."""
@@ -328,6 +333,11 @@ class _Table:
                 notes=notes,
                 source=(str(self.path),),
             )
+
+
+def _are_ranks(numbers: Array) -> Mask:
+    """Which numbers may be those of ranks."""
+    return np.asarray((numbers >= 0) & (numbers < 2**31) & (numbers == np.floor(numbers)))
 
 
 def _categories(texts: Sequence[str]) -> pd.Categorical:

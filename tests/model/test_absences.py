@@ -151,3 +151,14 @@ def test_a_row_without_a_value_is_no_absence(tmp_path: Path, cell: str) -> None:
     series = with_absences(series_from_experiment(experiment), experiment.counted())
     assert np.isnan(series.values[series.rows["halo", "time"], 0]).all()
     np.testing.assert_array_equal(series.values[series.rows["late", "time"], 0], 0)
+
+
+def test_a_kernel_that_no_rank_has_a_value_of_is_no_absence(tmp_path: Path) -> None:
+    rows = [f"solve,{p},{rank},{8 / p}" for p in (1, 2, 4) for rank in range(p)]
+    rows += [f"halo,{p},{rank},{2 if p > 2 else ''}" for p in (1, 2, 4) for rank in range(p)]
+    (tmp_path / "times.csv").write_text("\n".join(["kernel,ranks,rank,time", *rows, "mean,4,all,"]) + "\n")
+    columns = ["--parameter", "ranks", "--kernel", "kernel", "--rank", "rank", "--metric", "time"]
+    assert main(["import", "csv", str(tmp_path / "times.csv"), *columns, "-o", str(tmp_path / "exp")]) == 0
+    experiment = Experiment.read(tmp_path / "exp")
+    series = with_absences(series_from_experiment(experiment), experiment.counted())
+    np.testing.assert_array_equal(series.values[series.rows["halo", "time"], :, 0], [NAN, NAN, 2])
