@@ -12,17 +12,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ranksight.comm.costs.selection import stated
-from ranksight.core.arrays import Array, ratio
-from ranksight.core.errors import InputError, RanksightError
-from ranksight.core.experiment import WHOLE
+from ranksight.core.arrays import Array
+from ranksight.core.errors import InputError
 from ranksight.core.html import drawn
 from ranksight.core.log import log
 from ranksight.core.records import dataclass
 from ranksight.core.units import counted
 from ranksight.model.fitting.abstaining import along_ties, follower
 from ranksight.model.fitting.printed import PrintedTime
-from ranksight.model.function_table import function_table, html
-from ranksight.model.largest import largest_run, largest_values, next_larger
+from ranksight.model.function_table import function_table, html, shown_shares
+from ranksight.model.largest import largest_run, next_larger
 from ranksight.model.modelfile import read, understanding, write
 from ranksight.model.notes import notes
 from ranksight.model.predicting import Learned
@@ -88,38 +87,14 @@ class Model(Learned):
 
     @cached_property
     def shown_shares(self) -> Array:
-        """Share (s,) of each series in its metric, as all outputs show it.
-
-        Of a time that of the program's time at the largest run, as predictions and diagnoses have it there; NaN of one
-        that is no part of it by itself, as of messages that are timed by their kernel. Of other metrics that measured.
-        """
-        timed = {
-            row: kernel
-            for row, (kernel, name) in enumerate(zip(self.fitted.kernels, self.fitted.metrics, strict=True))
-            if name == "time" and kernel != WHOLE
-        }
-        if not timed or self.equation.nested:
-            return self.shares
-        try:
-            broken = self.breakdown(self.training[[self.largest]])
-        except RanksightError:  # a network has no place for as many
-            return self.shares
-        total = np.nansum(broken.by_kernel) + np.nansum(broken.others.value)
-        of_kernels = dict(zip(broken.kernels, ratio(broken.by_kernel[:, 0], total, 0.0).tolist(), strict=True))
-        shares = self.shares.copy()
-        shares[list(timed)] = [of_kernels.get(kernel, np.nan) for kernel in timed.values()]
-        return shares
+        """Share (s,) of each series in its metric, as all outputs show it, see
+        :func:`ranksight.model.function_table.shown_shares`."""
+        return shown_shares(self, self.training[self.largest])
 
     @property
     def next_larger(self) -> Array:
-        """The configuration that is asked for next where none is named, (m,), see
-        :func:`ranksight.model.largest.next_larger`; a run where no larger one exists."""
-        training = self.training
-        ahead = self.along_ties(next_larger(self.parameters, training)[None])[0]
-        less = ahead < np.minimum(training.min(axis=0), 1.0)
-        if (less & (largest_values(training) > training.min(axis=0))).any():  # less than one thread to a rank
-            return np.asarray(training[training[:, 0].argmax()])
-        return np.asarray(ahead)
+        """The configuration that is asked for next where none is named, (m,)."""
+        return next_larger(self.parameters, self.training, self.along_ties)
 
     @property
     def largest(self) -> int:

@@ -1,4 +1,4 @@
-"""The functions of a model as a table."""
+"""The functions of a model as a table, and the share of each in its metric."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ranksight.core.arrays import Array
+from ranksight.core.arrays import Array, ratio
+from ranksight.core.errors import RanksightError
 from ranksight.core.experiment import WHOLE
 from ranksight.core.html import table
 from ranksight.core.units import counted
@@ -29,7 +30,7 @@ def function_table(model: Learned, formula: Callable[[int], str], shares: Array)
     """The functions of a model, one row each.
 
     One row a function: ``kernel``, ``metric``, ``formula`` (what is known of it, as people read it), ``share`` (from
-    `shares`: :attr:`ranksight.model.fitted_model.Model.shown_shares`), ``error`` (relative, of configurations left
+    `shares`: :func:`shown_shares`), ``error`` (relative, of configurations left
     out), ``r2`` (adjusted; NaN for a constant), ``scatter`` (relative, of a repetition; NaN where nothing was
     repeated), ``points`` (configurations behind it), ``source`` (where the numbers come from), ``status`` (``ok``;
     ``inexact`` where it misses configurations left out by more than :data:`LOOSE`; ``insufficient``), ``reason``.
@@ -57,6 +58,30 @@ def function_table(model: Learned, formula: Callable[[int], str], shares: Array)
             "reason": reasons,
         }
     )
+
+
+def shown_shares(model: Learned, run: Array) -> Array:
+    """Share (s,) of each series in its metric.
+
+    Of a time that of the program's time at its largest `run` (m,), as predictions and diagnoses have it there; NaN of
+    one that is no part of it by itself, as of messages that are timed by their kernel. Of other metrics that measured.
+    """
+    timed = {
+        row: kernel
+        for row, (kernel, name) in enumerate(zip(model.fitted.kernels, model.fitted.metrics, strict=True))
+        if name == "time" and kernel != WHOLE
+    }
+    if not timed or model.equation.nested:
+        return model.shares
+    try:
+        broken = model.breakdown(run[None])
+    except RanksightError:  # a network has no place for as many
+        return model.shares
+    total = np.nansum(broken.by_kernel) + np.nansum(broken.others.value)
+    of_kernels = dict(zip(broken.kernels, ratio(broken.by_kernel[:, 0], total, 0.0).tolist(), strict=True))
+    shares = model.shares.copy()
+    shares[list(timed)] = [of_kernels.get(kernel, np.nan) for kernel in timed.values()]
+    return shares
 
 
 def html(model: Learned, formula: Callable[[int], str], shares: Array, most: int = 20) -> str:

@@ -6,16 +6,14 @@ More ranks and a larger size are the larger problem; of a mesh width, a time ste
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from ranksight.core.arrays import Array
 from ranksight.core.valuerules import next_value
 from ranksight.model.process.solve import dividing, efolds
-from ranksight.model.series.computation import cores
-
-RANKS = "ranks"
+from ranksight.model.series.computation import RANKS, cores
 
 
 def largest_values(training: Array) -> Array:
@@ -37,9 +35,10 @@ def largest_run(parameters: Sequence[str], training: Array) -> int:
     return int(np.lexsort((size.sum(axis=1), active))[-1])
 
 
-def next_larger(parameters: Sequence[str], training: Array) -> Array:
+def next_larger(parameters: Sequence[str], training: Array, along_ties: Callable[[Array], Array]) -> Array:
     """The configuration that is asked for next where none is named, (m,): twice the largest problem of `training`
-    (n, m), on ranks that follow the rule of those measured."""
+    (n, m), on ranks that follow the rule of those measured, or a run where no larger one exists. `along_ties`: points
+    with what varied with other parameters only where those have it."""
     # A parameter that shows no growth is asked for at a value that was measured: times have none from two values.
     twice = np.where([len(np.unique(column)) > 2 for column in training.T], 2.0, 1.0)
     ahead = larger(training, twice)
@@ -47,4 +46,8 @@ def next_larger(parameters: Sequence[str], training: Array) -> Array:
         at = list(parameters).index(RANKS)
         further = next_value(training[:, at], ahead[at])
         ahead[at] = further if np.isfinite(further) else ahead[at]
-    return ahead
+    ahead, least = along_ties(ahead[None])[0], training.min(axis=0)
+    less = ahead < np.minimum(least, 1.0)
+    if (less & (largest_values(training) > least)).any():  # less than one thread to a rank
+        return np.asarray(training[training[:, 0].argmax()])
+    return np.asarray(ahead)

@@ -12,7 +12,7 @@ from ranksight.core.experiment import WHOLE
 from ranksight.core.mpi import handles_files
 from ranksight.core.records import dataclass
 from ranksight.model.application.breakdown import Breakdown
-from ranksight.model.application.imbalances import LIGHT
+from ranksight.model.application.imbalances import settled
 from ranksight.model.series.computation import cores
 
 FARTHEST = 100.0
@@ -141,11 +141,11 @@ class Evidence:
 
     @property
     def settled(self) -> Mask:
-        """Whether what ranks compute is separated from what they wait, (k,): imbalances have an answer of all kernels
-        but some that take :data:`~ranksight.model.application.imbalances.LIGHT` of the time."""
+        """Whether what ranks compute is separated from what they wait, (k,), see
+        :func:`ranksight.model.application.imbalances.settled`."""
         if self.balanced is None:
             return np.ones(len(self.points), dtype=bool)
-        return np.asarray((self.whole * ~self.balanced).sum(axis=0) <= LIGHT * self.total)
+        return settled(self.balanced, self.whole, self.total)
 
     @property
     def bounded(self) -> Mask:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ranksight.analysis.diagnosis.scaling import steps
 from ranksight.core.arrays import Array, ratio
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE
@@ -54,11 +55,8 @@ def sent_only(model: Model) -> bool:
 def _tree(ranks: Array, before: Array) -> Array:
     """Growth (k,) of what goes by the steps of a tree from `before` to `ranks` (k,), whole ones or one more than the
     logarithm: a tree of all ranks has none on one rank, and other messages there are."""
-    whole, smooth = (
-        tuple(of(np.maximum(each, 1.0)) for each in (ranks, before))
-        for of in (lambda x: np.ceil(np.log2(x)), lambda x: 1 + np.log2(x))
-    )
-    return np.fmax(ratio(*whole, 1.0), ratio(*smooth, 1.0))
+    whole, whole_before = (np.ceil(np.log2(np.maximum(each, 1.0))) for each in (ranks, before))
+    return np.fmax(ratio(whole, whole_before, 1.0), steps(ranks) / steps(before))
 
 
 def sent_table(model: Model, points: Array, level: float = 0.9) -> pd.DataFrame:
@@ -78,7 +76,7 @@ def sent_table(model: Model, points: Array, level: float = 0.9) -> pd.DataFrame:
     base = points.copy()
     base[:, at] = np.minimum(base[:, at], most)
     asked, before = functions.predict(points).at(level), functions.predict(base).at(level)
-    steps = _tree(points[:, at], base[:, at])
+    allowed = SLACK * _tree(points[:, at], base[:, at])
     growth, least, largest = (
         ratio(end, start, 1.0)
         for end, start in ((asked.value, before.value), (asked.lower, before.upper), (asked.upper, before.lower))
@@ -95,9 +93,9 @@ def sent_table(model: Model, points: Array, level: float = 0.9) -> pd.DataFrame:
             for k, point in enumerate(points.tolist()):
                 decided = asked.status[row, k] == OK
                 verdict = "undecided"
-                if decided and largest[row, k] <= SLACK * steps[k]:
+                if decided and largest[row, k] <= allowed[k]:
                     verdict = "scales"
-                elif least[row, k] > SLACK * steps[k]:
+                elif least[row, k] > allowed[k]:
                     verdict = "grows"
                 share = float(ratio(asked.value[row, k], total[k], 0.0))
                 values = (float(end[row, k]) for end in (asked.value, asked.lower, asked.upper))

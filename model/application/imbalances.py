@@ -46,6 +46,12 @@ LIGHT = 0.01
 OF_SLOWEST = "kernels' times are those of their slowest ranks"
 
 
+def settled(known: Mask, times: Array, total: Array) -> Mask:
+    """Where (k,) what ranks compute is separated from what they wait: the imbalance is `known` (K, k) of all kernels
+    but some whose `times` (K, k) are :data:`LIGHT` of the `total` (k,)."""
+    return np.asarray((times * ~known).sum(axis=0) <= LIGHT * total)
+
+
 @dataclass(frozen=True)
 class Imbalances(Part):
     """Ratios of the uneven kernels."""
@@ -135,7 +141,7 @@ class Imbalances(Part):
         each[:, uneven] *= ratio(low, value, 1.0)[: len(CLASSES), rows]
         least = each.sum(axis=1)
         sure = np.take_along_axis(least, slowest[None], axis=0)[0] >= second
-        sure &= (times * ~self.known(kernels, points)).sum(axis=0) <= LIGHT * times.sum(axis=0)
+        sure &= settled(self.known(kernels, points), times, times.sum(axis=0))
         return tuple(CLASSES[at] if yes else "" for at, yes in zip(slowest, sure, strict=True))
 
     def _seconds(self, kernels: tuple[str, ...], times: Array, points: Array) -> tuple[Array, Array, Array]:

@@ -87,8 +87,7 @@ class RankClasses(Stored):
         works that it is made of where these say it more surely: where one rank has work besides what all repeat, both
         works are sums of terms, and their ratio is none. A class whose rank was the busiest goes on as that one does
         where it has neither. Without any (:meth:`known`) it stays as it was at the most ranks, within what was
-        measured.
-        No rank does more than all together.
+        measured. No rank does more than all together.
         """
         single, divided = self._by_ratio(points), self._divided(points)
         known = np.stack([self.latest, *self._range()])[..., None] + np.zeros(len(points))

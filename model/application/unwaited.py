@@ -71,8 +71,8 @@ def beyond_slowest(computing: Array, communicating: Array) -> tuple[float, float
 def in_phases(rests: Array, more: Array) -> bool:
     """Whether ranks wait for each other after every kernel: even the one that waits least waits for the slowest of
     other kernels, in all runs, of which `rests` and `more` (n,) are the results of :func:`beyond_slowest`."""
-    alike = np.abs(rests - more) < priors.WAITING["differs"] * more
-    return bool((more > 0).any() and alike.mean() > priors.WAITING["runs"])
+    near = np.abs(rests - more) < priors.WAITING["differs"] * more
+    return bool((more > 0).any() and near.mean() > priors.WAITING["runs"])
 
 
 def fit_unwaited(

@@ -116,12 +116,12 @@ class Levels(Structure):
         """Beyond its two values the search has chosen among hypotheses that it could not distinguish."""
         by_levels = self.predict(points)
         at = points[:, self.parameters.index(self.parameter)]
-        beyond = ((at < self.levels[0]) | (at > self.levels[1]))[None, :] & (by_levels.status != forecast.NO_DATA)
+        beyond = (at < self.levels[0]) | (at > self.levels[1])
         # At them it has where it is farther from the function at that value alone, which is what is printed, than an
         # answer's interval may reach.
         far = np.abs(log_ratio(answer.value, by_levels.value)) > np.log(forecast.WIDEST) / 2
-        beyond |= far & np.isin(at, self.levels) & (by_levels.status != forecast.NO_DATA)
-        better = beyond | ((answer.status != forecast.OK) & (by_levels.status == forecast.OK))
+        better = (beyond | (far & np.isin(at, self.levels))) & (by_levels.status != forecast.NO_DATA)
+        better |= (answer.status != forecast.OK) & (by_levels.status == forecast.OK)
         # Two levels say nothing of a parameter that took one value.
         ends = fitted.trained[:, None, :, :]
         better &= ~((ends[..., 0] == ends[..., 1]) & (points[None] != ends[..., 0])).any(axis=2)

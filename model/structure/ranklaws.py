@@ -9,8 +9,9 @@ A sum is proven where it meets the counts to rounding, at every combination of t
 least two numbers of ranks that it need not have met: as many as terms decide the coefficients, no coefficient may hang
 on one number of ranks alone, and the ranks show more different values than the sum has terms. Programs do otherwise at
 some numbers of ranks: two ranks are a special case, and a prime number of them cuts a domain into slabs thinner than a
-cut-off. Up to two are left out, each of which has to be outweighed by another that the sum met. One rank, which has
-nobody to send to, may be left out in addition, and says nothing where it counted nothing.
+cut-off. Up to two are left out, each of which has to be outweighed by another that the sum met. Of terms that stand
+alone in a sum, as those of recursive doubling and of walls, it is the fewest ranks or none. One rank, which has nobody
+to send to, may be left out in addition, and says nothing where it counted nothing.
 
 Whoever has had more partners with every rank may have no more beyond the runs, as a stencil has at 27 ranks: what goes
 to all others may end there, too, and the interval has that.

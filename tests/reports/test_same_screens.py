@@ -44,6 +44,12 @@ def by_rank(folder: Path, work: Work, barrier: bool = True, noise: float = 0.01)
     return made
 
 
+def saved(folder: Path, made: Experiment) -> Path:
+    """A model of the runs, on disk."""
+    assemble(made)[0].save(folder / "m.json")
+    return folder / "m.json"
+
+
 def shown(capsys: pytest.CaptureFixture[str], *words: str) -> str:
     main(list(words))
     return " ".join(capsys.readouterr().out.split())
@@ -62,8 +68,7 @@ def unanswered(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Experime
     """The first rank has more with the ranks, so that at 512 the laws of the imbalance have no answer."""
     folder = tmp_path_factory.mktemp("unanswered")
     made = by_rank(folder, lambda p: 100 / p + np.where(np.arange(p) == 0, 0.05 * p, 0.0))
-    assemble(made)[0].save(folder / "m.json")
-    return folder / "m.json", made
+    return saved(folder, made), made
 
 
 def test_an_imbalance_without_an_answer_is_said_and_divides_nothing(
@@ -117,8 +122,7 @@ def test_a_rank_has_one_name_on_all_screens(tmp_path: Path, capsys: pytest.Captu
 def test_no_rank_is_named_where_another_may_take_longer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The last two ranks have as much work."""
     made = by_rank(tmp_path, lambda p: 100 / p * np.where(np.arange(p) >= p - 2, 1.2, 1.0))
-    assemble(made)[0].save(tmp_path / "m.json")
-    assert "all wait for" not in shown(capsys, "predict", str(tmp_path / "m.json"), "--ranks", "512")
+    assert "all wait for" not in shown(capsys, "predict", str(saved(tmp_path, made)), "--ranks", "512")
     assert "all wait for" not in shown(capsys, "diagnose", str(tmp_path / "m.json"), "--ranks", "512")
 
 
@@ -174,8 +178,7 @@ def mesh(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Experiment]:
         for repetition in range(2):
             table = pd.DataFrame({"kernel": ["solve"], "rank": [0], "time": [0.1 / width**2 * (1 + 0.01 * repetition)]})
             made.add(Run({"width": width}, repetition=repetition), table)
-    assemble(made)[0].save(folder / "m.json")
-    return folder / "m.json", made
+    return saved(folder, made), made
 
 
 def test_all_screens_ask_for_a_finer_mesh_next(
@@ -251,8 +254,7 @@ def profiled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Experiment
     with contextlib.redirect_stdout(io.StringIO()) as said:
         assert main(["import", "mpip", *profile(folder), "-o", str(folder / "runs")]) == 0
     made = rs.read(folder / "runs")
-    assemble(made)[0].save(folder / "m.json")
-    return folder / "m.json", made, said.getvalue()
+    return saved(folder, made), made, said.getvalue()
 
 
 def test_all_screens_count_the_kernels_that_make_up_the_time(
